@@ -79,14 +79,24 @@ Recipe recorded_recipe(const nlohmann::json& record, const Path& file) {
   return recipe;
 }
 
+// Whether nothing that is learnt depends on a key, in the run that a recipe asks for.
+bool is_harmless(const RecipeField& f, const Recipe& recipe) {
+  const auto kind = scalar::parse_schedule_kind(recipe.schedule.kind);
+  const bool spans_the_run = kind && scalar::spans_total(*kind) && recipe.schedule.steps == 0;
+  if (f.key == "train.steps" || f.key == "train.epochs") return !spans_the_run;
+  // A step may go back to the newest checkpoint.
+  if (f.key == "train.checkpoint_every" || f.key == "train.checkpoint_minutes")
+    return !may_roll_back(recipe.train);
+  // Where the data lies says nothing: its batches are looked at.
+  if (f.on_resume == OnResume::Data) return f.key != "data.sampling";
+  return f.on_resume == OnResume::Free || f.on_resume == OnResume::Course;
+}
+
 // `values`: every key, as json_of(recipe) has them, or a record.
 std::vector<Setting> settings_of(const Recipe& recipe, const nlohmann::json& values) {
   Recipe copy = recipe;
   std::map<std::string, bool> harmless;
-  for (const RecipeField& f : recipe_fields(copy))
-    // Where the data lies says nothing: its batches are looked at.
-    harmless[f.key] = f.on_resume == OnResume::Free || f.on_resume == OnResume::Course ||
-                      (f.on_resume == OnResume::Data && f.key != "data.sampling");
+  for (const RecipeField& f : recipe_fields(copy)) harmless[f.key] = is_harmless(f, recipe);
   for (const UnusedKey& key : unused_keys(recipe, true)) harmless[key.key] = true;
   std::vector<Setting> all = config_check::settings_of(nlohmann::ordered_json(values), "");
   for (Setting& s : all) {
@@ -94,7 +104,7 @@ std::vector<Setting> settings_of(const Recipe& recipe, const nlohmann::json& val
     s.is_default = origin == recipe.origin.end();
     if (!s.is_default) s.place = origin->second;
     const auto it = harmless.find(s.key);
-    s.is_harmless = it != harmless.end() && it->second;
+    if (it != harmless.end()) s.is_harmless = it->second;
   }
   return all;
 }

@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kMostRows = 1'048'576, kMostCharacters = 32'767;
 
 // A cell's text as the format takes it: UTF-8, cut between characters, without what XML cannot
-// have.
+// have: control characters are blanks, U+FFFE and U+FFFF the sign for what is no character.
 std::string cell_text(const std::string& text) {
   std::string out;
   for (const char c : text)
@@ -28,6 +28,8 @@ std::string cell_text(const std::string& text) {
   if (!is_utf8(out))
     std::ranges::replace_if(
         out, [](char c) { return static_cast<unsigned char>(c) > 126; }, '?');
+  for (std::size_t at = 0; (at = out.find("\xef\xbf", at)) != std::string::npos; at += 2)
+    if (at + 2 < out.size() && static_cast<unsigned char>(out[at + 2]) > 0xbd) out[at + 2] = '\xbd';
   if (out.size() > kMostCharacters) {
     std::size_t end = kMostCharacters;
     while ((static_cast<unsigned char>(out[end]) & 0xc0) == 0x80) --end;

@@ -23,8 +23,9 @@ struct XlsxSheet {
 };
 
 // Sheets in their order; where one has more rows than a sheet holds, it goes on in NAME_part_1 and
-// so on. Cells beyond 32,767 characters are cut, as the format wants it. The file is whole or not
-// there. EnvironmentError E0603.
+// so on. Cells beyond 32,767 characters are cut, as the format wants it, and characters that it
+// cannot have are others (blanks, U+FFFD): whatever the texts, the book opens. The file is whole or
+// not there. EnvironmentError E0603.
 void write_xlsx(const Path& path, const std::vector<XlsxSheet>& sheets);
 
 }  // namespace aloft

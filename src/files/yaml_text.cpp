@@ -1,8 +1,11 @@
 #include "files/yaml_text.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <unordered_map>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -19,14 +22,62 @@ constexpr std::size_t kMostBytes = 4 << 20;
 
 int line_of(const YAML::Mark& mark) { return mark.is_null() ? 0 : mark.line + 1; }
 
+bool is_whole(std::string_view word) {
+  if (word.starts_with('-')) word.remove_prefix(1);
+  return !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 Json plain(const std::string& word) {
   if (word.empty() || word == "~" || word == "null" || word == "Null" || word == "NULL")
     return nullptr;
   if (word == "true" || word == "True" || word == "TRUE") return true;
   if (word == "false" || word == "False" || word == "FALSE") return false;
   if (const auto whole = parse_int(word)) return *whole;
+  if (is_whole(word)) return word;  // beyond 64 bits: a double would round it
   if (const auto number = parse_double(word)) return *number;
   return word;
+}
+
+// What yaml-cpp tells of a document while it reads: where it begins, and whether it says anything.
+class Heard : public YAML::EventHandler {
+ public:
+  int begins = -1, line = 0;
+  bool has_content = false;
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    begins = mark.pos, line = line_of(mark), has_content = false;
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override { has_content = true; }
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {
+    has_content = true;
+  }
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    has_content = true;
+  }
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    has_content = true;
+  }
+  void OnMapEnd() override {}
+};
+
+// Refuses what the loader passes over: whatever stands behind the first document.
+void refuse_more(const std::string& text) {
+  std::istringstream in(text);
+  YAML::Parser parser(in);
+  Heard heard;
+  if (!parser.HandleNextDocument(heard)) return;
+  for (int before = heard.begins;; before = heard.begins) {
+    if (!parser.HandleNextDocument(heard)) return;
+    // A sign that begins nothing is not passed over by the parser, and comes again.
+    if (heard.has_content || heard.begins == before)
+      throw YamlError(heard.line, "a second document, where a file has one");
+  }
 }
 
 class Reader {
@@ -36,7 +87,7 @@ class Reader {
     if (++values_ > kMostValues) refuse(node, "more than 20,000 values, aliases followed");
     switch (node.Type()) {
       case YAML::NodeType::Scalar:
-        return node.Tag() == "!" ? Json(node.Scalar()) : plain(node.Scalar());
+        return is_quoted(node) ? Json(node.Scalar()) : plain(node.Scalar());
       case YAML::NodeType::Sequence: {
         Json list = Json::array();
         for (const YAML::Node& item : node) list.push_back(value(item, depth + 1));
@@ -53,22 +104,29 @@ class Reader {
   [[noreturn]] static void refuse(const YAML::Node& node, const std::string& what) {
     throw YamlError(line_of(node.Mark()), what);
   }
+  static bool is_quoted(const YAML::Node& node) { return node.Tag() == "!"; }
 
   Json map(const YAML::Node& node, int depth) {
     Json object = Json::object(), merged = Json::object();
+    std::unordered_map<std::string, int> lines;
     for (const auto& member : node) {
       if (!member.first.IsScalar()) refuse(member.first, "a key that is no word");
       const std::string& key = member.first.Scalar();
+      const auto [first, is_new] = lines.emplace(key, line_of(member.first.Mark()));
+      if (!is_new)
+        refuse(member.first, in_quotes(key) + " twice in one mapping, first in line " +
+                                 std::to_string(first->second));
       Json v = value(member.second, depth + 1);
-      if (key != "<<") {
+      if (key != "<<" || is_quoted(member.first)) {
         object[key] = std::move(v);
       } else {
         // The first of a list of mappings that has a key says what it is.
         const Json maps = v.is_array() ? std::move(v) : Json::array({std::move(v)});
-        for (const Json& one : maps)
-          if (one.is_object())
-            for (const auto& [name, its] : one.items())
-              if (!merged.contains(name)) merged[name] = its;
+        for (const Json& one : maps) {
+          if (!one.is_object()) refuse(member.first, "\"<<\" of what is no mapping");
+          for (const auto& [name, its] : one.items())
+            if (!merged.contains(name)) merged[name] = its;
+        }
       }
     }
     for (const auto& [name, its] : merged.items())
@@ -85,7 +143,10 @@ Json parse_yaml(std::string_view text) {
   if (text.size() > kMostBytes) throw YamlError(0, "more than 4 MiB");
   if (!is_utf8(text)) throw YamlError(0, "bytes that are not UTF-8");
   try {
-    return Reader().value(YAML::Load(std::string(text)), 0);
+    const std::string whole(text);
+    Json first = Reader().value(YAML::Load(whole), 0);
+    refuse_more(whole);
+    return first;
   } catch (const YAML::Exception& e) {
     throw YamlError(line_of(e.mark), e.msg);
   }

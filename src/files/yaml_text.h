@@ -15,9 +15,10 @@ struct YamlError : std::runtime_error {
   int line;
 };
 
-// The first document's value: mappings with their keys as texts, in the order of the text; "<<"
+// The value of the one document: mappings with their keys as texts, in the order of the text; "<<"
 // takes over what a mapping lacks; plain words that are numbers, true, false or null are these,
-// what stands in quotes is text; of an empty text null. Throws YamlError for everything else, for
+// what stands in quotes is text, and so are whole numbers beyond 64 bits; of an empty text null.
+// Throws YamlError for everything else, a second document and a key that comes twice among it, for
 // any bytes.
 nlohmann::ordered_json parse_yaml(std::string_view text);
 

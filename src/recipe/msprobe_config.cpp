@@ -81,8 +81,9 @@ class Reading {
       const std::size_t dash = text.find('-');
       const auto from = parse_int(text.substr(0, dash));
       const auto to = dash == std::string::npos ? from : parse_int(text.substr(dash + 1));
-      constexpr std::int64_t kMost = 100000;
-      if (!from || !to || *from < 0 || *to < *from || *to - *from > kMost)
+      constexpr std::int64_t kMost = 100'000, kLast = 1'000'000'000'000'000;
+      const auto room = kMost - std::ssize(steps);  // of all ranges together
+      if (!from || !to || *from < 0 || *to < *from || *to > kLast || *to - *from > room)
         return refuse("step", "numbers, or ranges such as \"4-6\"");
       for (std::int64_t step = *from; step <= *to; ++step) steps.push_back(step);
     }
@@ -148,21 +149,24 @@ class Reading {
 
 }  // namespace
 
-MsprobeConfig read_msprobe_config(const Path& path) {
-  const std::string text = read_file(path);
+MsprobeConfig parse_msprobe_config(std::string_view text, const std::string& name) {
   const json config = parse_json(text);
   if (!config.is_object())
     throw UserError("E0729", "not a config.json of msprobe")
-        .at(path.string())
+        .at(name)
         .saw(config.is_discarded() ? std::string(json_problem(text)) : "no object")
         .need("an object with `task`, `level`, `step` ...");
   Reading reading(config);
   MsprobeConfig result = reading.run();
   if (reading.mistakes().empty()) return result;
   UserError e("E0729", "msprobe's config.json asks for what Aloft has nothing for");
-  e.add_line("at", path.string());
+  e.add_line("at", name);
   for (const std::string& mistake : reading.mistakes()) e.add_line("need", mistake);
   throw e;
+}
+
+MsprobeConfig read_msprobe_config(const Path& path) {
+  return parse_msprobe_config(read_file(path), path.string());
 }
 
 }  // namespace aloft

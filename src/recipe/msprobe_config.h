@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file.h"
@@ -17,5 +18,7 @@ struct MsprobeConfig {
 // UserError E0729 names every key that there is not, and every value that Aloft has nothing for;
 // DataError E0601 where the file cannot be read.
 MsprobeConfig read_msprobe_config(const Path& path);
+// The same of a text.
+MsprobeConfig parse_msprobe_config(std::string_view text, const std::string& name);
 
 }  // namespace aloft

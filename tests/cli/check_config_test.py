@@ -71,6 +71,39 @@ class CheckConfig(ProgramTest):
         self.assertEqual(self.findings("same.yaml", "same.json")[0], "warning")
         self.check("same.yaml", "same.json", "--strict", exit_code=5)
 
+    def expect(self, key, level, word, change, both="", before="steps = 4"):
+        """What is said of `key` of two recipes, [train] with `before` and with `change`, `both` behind each."""
+        for name, train in (("one.toml", before), ("two.toml", change)):
+            (self.folder / name).write_text(self.RECIPE.replace("steps = 4", train) + both)
+        found = self.findings("one.toml", "two.toml", "--checks", "hyperparameters",
+                              exit_code=5 if level == "error" else 0)[1]["hyperparameters"][key]
+        self.assertEqual(found["level"], level, both)
+        self.assertIn(word, found["advice"], both)
+
+    def test_lengths_are_learnt_where_the_rate_goes_by_them(self):
+        cosine = '[schedule]\nkind = "cosine"\n'
+        self.expect("train.steps", "warning", "may end before", "steps = 8")
+        self.expect("train.steps", "error", "schedule", "steps = 8", cosine)
+        self.expect("train.steps", "warning", "may end before", "steps = 8", cosine + "steps = 8\n")
+
+    def test_what_evaluations_and_checkpoints_decide(self):
+        every = "steps = 4\neval_every = 2"
+        self.expect("train.eval_every", "warning", "nothing that is learnt", every)
+        self.expect("train.eval_every", "error", "goes by evaluations", every, '[schedule]\nkind = "plateau"\n',
+                    "steps = 4\neval_every = 1")
+        every = "steps = 4\ncheckpoint_every = 2"
+        self.expect("train.checkpoint_every", "warning", "nothing that is learnt", every)
+        self.expect("train.checkpoint_every", "error", "set train.checkpoint_every", every + '\non_spike = "rollback"')
+
+    def test_data_that_lies_elsewhere(self):
+        (self.folder / "copy.txt").write_bytes((self.folder / "text.txt").read_bytes())
+        (self.folder / "copy.toml").write_text(self.RECIPE.replace("text.txt", "copy.txt"))
+        found = self.findings("tiny.toml", "copy.toml")[1]["hyperparameters"]["data.text"]
+        self.assertEqual(found["level"], "warning")
+        self.assertIn("batches", found["advice"])
+        found = self.findings("tiny.toml", "copy.toml", "--checks", "hyperparameters", exit_code=5)[1]
+        self.assertEqual(found["hyperparameters"]["data.text"]["level"], "error")
+
     def test_only_what_is_asked_for(self):
         self.assertEqual(list(self.findings("tiny.toml", "tiny.toml", "--checks", "env,random")[1]), ["env", "random"])
         self.check("tiny.toml", "tiny.toml", "--checks", "colour", exit_code=2)

@@ -13,8 +13,8 @@
 #include "observe/config_check/pack.h"
 #include "observe/config_check/results.h"
 #include "observe/config_check/setting_pairs.h"
+#include "observe/config_check/setting_values.h"
 #include "observe/config_check/settings_file.h"
-#include "observe/config_check/shell_script.h"
 #include "observe/config_check/weights_file.h"
 #include "temporary_folder.h"
 

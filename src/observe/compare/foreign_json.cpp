@@ -67,8 +67,10 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool number_unsigned(number_unsigned_t v) override {
     return put(Kind::Number, static_cast<double>(v), std::to_string(v), true);
   }
-  bool number_float(number_float_t v, const string_t&) override {
-    return put(Kind::Number, v, shortest(v));
+  bool number_float(number_float_t v, const string_t& literal) override {
+    // So comes a whole number beyond 64 bits, too.
+    const bool is_whole = literal.find_first_not_of("-0123456789") == string_t::npos;
+    return put(Kind::Number, v, is_whole ? literal : shortest(v), is_whole);
   }
   bool string(string_t& v) override { return put(Kind::Text, 0, std::move(v)); }
   bool binary(binary_t&) override { return false; }  // JSON has none

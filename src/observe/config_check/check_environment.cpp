@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "observe/config_check/checks.h"
-#include "observe/config_check/setting_pairs.h"
+#include "observe/config_check/setting_values.h"
 
 namespace aloft::config_check {
 

@@ -1,16 +1,92 @@
 // Hyper-parameters of two sides.
+#include <algorithm>
+#include <span>
+
+#include "base/text.h"
 #include "observe/config_check/checks.h"
 #include "observe/config_check/setting_pairs.h"
+#include "observe/config_check/setting_values.h"
 
 namespace aloft::config_check {
 
 namespace {
 
-std::string advice_of(const SettingPair& p, const std::string& x, const std::string& y) {
-  if (is_harmless(*p.a) || is_harmless(*p.b)) return "nothing that is learnt depends on it";
+constexpr std::string_view kHarmless[] = {
+#define HARMLESS(pattern) pattern,
+#include "observe/config_check/harmless.inc"
+#undef HARMLESS
+};
+// What says when, and on how much, a run is evaluated.
+constexpr std::string_view kOfEvaluations[] = {"*eval_*", "eval*", "val_*", "valid*"};
+// Keys of a recipe that say when a run ends.
+constexpr std::string_view kEnds[] = {"train.epochs", "train.patience", "train.steps"};
+
+bool is_any_of(std::span<const std::string_view> patterns, std::string_view name) {
+  return std::ranges::any_of(patterns,
+                             [&](std::string_view pattern) { return glob_match(pattern, name); });
+}
+
+// Whether nothing that is learnt depends on it, as it says or by its name.
+bool is_harmless(const Setting& s) {
+  return s.is_harmless.value_or(is_any_of(kHarmless, last_part(s.key)));
+}
+
+// Whether what a run learns goes by its evaluations: a rate that falls where losses do not, the
+// best of the models kept.
+bool follows_evaluations(const std::vector<Setting>& settings) {
+  return std::ranges::any_of(settings, [](const Setting& s) {
+    if (is_harmless(s) || names_a_place(s.key)) return false;
+    const std::string value = lower(value_text(s));
+    return value.find("plateau") != std::string::npos ||
+           (last_part(s.key) == "load_best_model_at_end" && value == "true");
+  });
+}
+
+bool says_when_it_ends(const SettingPair& p) {
+  return std::ranges::any_of(
+      kEnds, [&](std::string_view key) { return p.a->key == key || p.b->key == key; });
+}
+
+// What a recipe says of where its data lies.
+bool is_of_data(const Setting& s) {
+  return s.is_harmless == true && s.key.starts_with("data.") && s.key != "data.cache";
+}
+
+// Two sides' settings of one file, and what bears on the meaning of each of them.
+struct Context {
+  std::string file;
+  bool follows_evaluations = false;
+  bool has_batches = false;  // both sides': they say what the data is
+};
+
+// Where two settings differ: why that is harmless; "" where it is not, or is not known to be.
+std::string why_harmless(const SettingPair& p, const Context& c) {
+  if (p.a->is_harmless == false || p.b->is_harmless == false) return "";
+  // Of another program's run nobody knows whether its rate goes by its length.
+  if (says_when_it_ends(p))
+    return p.a->is_harmless && p.b->is_harmless
+               ? "one run may end before the other; up to there nothing depends on it"
+               : "";
+  if (!is_harmless(*p.a) && !is_harmless(*p.b)) return "";
+  for (const Setting* const s : {p.a, p.b}) {
+    if (c.follows_evaluations && is_any_of(kOfEvaluations, last_part(s->key))) return "";
+    if (is_of_data(*s) && !c.has_batches) return "";
+  }
+  if (is_of_data(*p.a) || is_of_data(*p.b)) return "the batches that come of it are compared";
+  return "nothing that is learnt depends on it";
+}
+
+std::string advice_of(const SettingPair& p, const std::string& x, const std::string& y,
+                      const Context& c) {
   std::string text = "set " + p.a->key + " to " + y + ", or " + p.b->key + " to " + x;
   if (p.matched.starts_with("similar"))
     text += "; where the two are not one setting, give each side the one that it lacks";
+  if (says_when_it_ends(p)) return "the schedule of the learning rate may span the run: " + text;
+  if (names_a_place(p.a->key) || names_a_place(p.b->key) || is_of_data(*p.a) || is_of_data(*p.b))
+    return "other data or weights may lie there: see that they are the same, or " + text;
+  for (const Setting* const s : {p.a, p.b})
+    if (c.follows_evaluations && is_any_of(kOfEvaluations, last_part(s->key)))
+      return "what is learnt goes by evaluations: " + text;
   return text;
 }
 
@@ -22,12 +98,12 @@ std::string msprobe_word(const std::string& matched) {
   return matched.starts_with(kSimilar) ? "similarity:" + matched.substr(kSimilar.size()) : matched;
 }
 
-Finding finding_of(const SettingPair& p, const std::string& file) {
+Finding finding_of(const SettingPair& p, const Context& c) {
   Finding f;
   f.matched = p.matched;
   if (p.a) f.a_name = p.a->key, f.a_value = value_text(*p.a);
   if (p.b) f.b_name = p.b->key, f.b_value = value_text(*p.b);
-  f.row = {"hyperparameters_" + file + ".json",
+  f.row = {"hyperparameters_" + c.file + ".json",
            p.a ? f.a_name : "Only in comparison",
            p.b ? f.b_name : "Only in benchmark",
            f.a_value,
@@ -41,8 +117,9 @@ Finding finding_of(const SettingPair& p, const std::string& file) {
     return f;
   }
   if (same_value(*p.a, *p.b)) return f;
-  f.level = is_harmless(*p.a) || is_harmless(*p.b) ? Level::Warning : Level::Error;
-  f.advice = advice_of(p, f.a_value, f.b_value);
+  f.advice = why_harmless(p, c);
+  f.level = f.advice.empty() ? Level::Error : Level::Warning;
+  if (f.advice.empty()) f.advice = advice_of(p, f.a_value, f.b_value, c);
   return f;
 }
 
@@ -53,8 +130,10 @@ Section check_settings(const Side& a, const Side& b) {
   for (const auto& [file, settings] : a.settings) {
     const auto other = b.settings.find(file);
     if (other == b.settings.end()) continue;
+    const Context c{file, follows_evaluations(settings) || follows_evaluations(other->second),
+                    !a.batches.empty() && !b.batches.empty()};
     for (const SettingPair& p : pair_settings(settings, other->second))
-      section.findings.push_back(finding_of(p, file));
+      section.findings.push_back(finding_of(p, c));
   }
   return section;
 }

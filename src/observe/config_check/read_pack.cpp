@@ -106,28 +106,6 @@ class Reader {
     }
   }
 
-  static nlohmann::ordered_json plain(const ForeignJson& v) {
-    switch (v.kind) {
-      case Kind::Null:
-        return nullptr;
-      case Kind::Bool:
-        return v.number != 0;
-      case Kind::Number:
-        if (const auto whole = parse_int(v.text)) return *whole;
-        return v.number;
-      case Kind::Text:
-        return v.text;
-      case Kind::List: {
-        auto list = nlohmann::ordered_json::array();
-        for (const ForeignJson& item : v.items) list.push_back(plain(item));
-        return list;
-      }
-      case Kind::Object:
-        return v.text;  // not reached: settings are flattened before
-    }
-    return nullptr;
-  }
-
   void read_settings(const ForeignJson& all, std::vector<Setting>& to) {
     if (all.kind != Kind::Object) refuse("no object");
     for (std::size_t i = 0; i < all.keys.size(); ++i) add_setting(all.keys[i], all.items[i], to);
@@ -150,7 +128,11 @@ class Reader {
         add_setting(key + "." + std::to_string(i), v.items[i], to);
       return;
     }
-    to.push_back({key, plain(v), "", defaults_.contains(key), harmless_.contains(key)});
+    Setting s{key, value_of(v), "", defaults_.contains(key)};
+    if (harmless_.contains(key)) s.is_harmless = true;
+    if (decisive_.contains(key)) s.is_harmless = false;
+    s.is_untyped = v.kind == Kind::Text && (!untyped_ || untyped_->contains(key));
+    to.push_back(std::move(s));
   }
 
   void add_step(std::vector<StepTensors>& to, const std::vector<std::string_view>& parts,
@@ -218,6 +200,9 @@ class Reader {
     texts("first_draws", [&](const std::string& t) { side_.first_draws.push_back(t); });
     texts("defaults", [&](const std::string& t) { defaults_.insert(t); });
     texts("harmless", [&](const std::string& t) { harmless_.insert(t); });
+    texts("decisive", [&](const std::string& t) { decisive_.insert(t); });
+    if (ours.find("untyped")) untyped_.emplace();
+    texts("untyped", [&](const std::string& t) { untyped_->insert(t); });
     const ForeignJson* const tensors = ours.find("tensors");
     if (!tensors) return;
     for (std::size_t i = 0; i < tensors->keys.size(); ++i)
@@ -251,7 +236,8 @@ class Reader {
   std::string file_;  // that is being read
   Side side_;
   bool has_ours_ = false;
-  std::set<std::string> defaults_, harmless_;
+  std::set<std::string> defaults_, harmless_, decisive_;
+  std::optional<std::set<std::string>> untyped_;  // not of a pack that does not say
   std::map<std::string, std::vector<NamedTensor>, std::less<>> hashes_;  // by folder
 };
 

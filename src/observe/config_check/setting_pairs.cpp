@@ -11,8 +11,6 @@ namespace aloft::config_check {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 struct Synonym {
   std::string_view name, other;
 };
@@ -22,24 +20,11 @@ constexpr Synonym kSynonyms[] = {
 #undef SYNONYM
 };
 
-constexpr std::string_view kHarmless[] = {
-#define HARMLESS(pattern) pattern,
-#include "observe/config_check/harmless.inc"
-#undef HARMLESS
-};
-
-// Names of a type of numbers; the first is what it is called here.
-constexpr std::string_view kTypes[][5] = {{"f64", "float64", "fp64", "double"},
-                                          {"f32", "float32", "fp32", "float"},
-                                          {"bf16", "bfloat16"},
-                                          {"f16", "float16", "fp16", "half"}};
-
 std::string normal(std::string_view name) {
   std::string out = lower(name);
   std::ranges::replace(out, '-', '_');
   return out;
 }
-std::string last_part(std::string_view key) { return normal(key.substr(key.rfind('.') + 1)); }
 
 // What a key is called by synonyms; "" where there are none.
 std::string_view common_name(std::string_view key) {
@@ -48,17 +33,6 @@ std::string_view common_name(std::string_view key) {
     for (const Synonym& s : kSynonyms)
       if (*name == s.other || *name == s.name) return s.name;
   return "";
-}
-
-// The names of a type, as the first of them; any other text as it is, in lower case.
-std::string as_type(std::string_view text) {
-  std::string word = lower(trim(text));
-  for (const std::string_view library : {"torch.", "mindspore.", "mstype.", "jnp."})
-    if (word.starts_with(library)) word.erase(0, library.size());
-  for (const auto& names : kTypes)
-    if (!word.empty() && std::ranges::find(names, word) != std::end(names))
-      return std::string(names[0]);
-  return word;
 }
 
 std::string without_digits(std::string_view text) {
@@ -180,22 +154,9 @@ std::size_t common(std::string_view a, std::string_view b) {
          common(a.substr(at_a + longest), b.substr(at_b + longest));
 }
 
-std::string plain_text(const Json& v) {
-  return v.is_string() ? v.get<std::string>()
-                       : v.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-// A setting called after a type says that type where it is true: --bf16.
-std::string said_by(const Setting& s) {
-  const std::string text = plain_text(s.value);
-  const std::string name = last_part(s.key);
-  const bool is_type = std::ranges::any_of(kTypes, [&](const auto& names) {
-    return std::ranges::find(names, std::string_view(name)) != std::end(names);
-  });
-  return is_type && lower(text) == "true" ? name : text;
-}
-
 }  // namespace
+
+std::string last_part(std::string_view key) { return normal(key.substr(key.rfind('.') + 1)); }
 
 double similarity(std::string_view a, std::string_view b) {
   if (a.size() + b.size() == 0) return 1;
@@ -206,41 +167,5 @@ std::vector<SettingPair> pair_settings(const std::vector<Setting>& a,
                                        const std::vector<Setting>& b) {
   return Pairing(a, b).pairs();
 }
-
-bool same_text(std::string_view a, std::string_view b) {
-  if (a == b) return true;
-  const auto m_whole = parse_int(trim(a)), n_whole = parse_int(trim(b));
-  if (m_whole && n_whole) return *m_whole == *n_whole;  // exact, as large seeds want it
-  const auto x = parse_double(trim(a)), y = parse_double(trim(b));
-  if (x && y) return *x == *y;
-  const std::string m = as_type(a), n = as_type(b);
-  const auto is_nothing = [](const std::string& w) {
-    return w.empty() || w == "none" || w == "null";
-  };
-  if (is_nothing(m) && is_nothing(n)) return true;
-  // Words of true, false and types are one in any case; other texts are not (names of files).
-  const bool is_word = m == "true" || m == "false" ||
-                       std::ranges::any_of(kTypes, [&](const auto& t) { return t[0] == m; });
-  return is_word && m == n;
-}
-
-bool same_value(const Setting& a, const Setting& b) {
-  if (a.value.is_array() && b.value.is_array()) {
-    if (a.value.size() != b.value.size()) return false;
-    for (std::size_t i = 0; i < a.value.size(); ++i)
-      if (!same_text(plain_text(a.value[i]), plain_text(b.value[i]))) return false;
-    return true;
-  }
-  return same_text(said_by(a), said_by(b));
-}
-
-bool is_harmless(const Setting& setting) {
-  const std::string name = last_part(setting.key);
-  return setting.is_harmless || std::ranges::any_of(kHarmless, [&](std::string_view pattern) {
-           return glob_match(pattern, name);
-         });
-}
-
-std::string value_text(const Setting& setting) { return plain_text(setting.value); }
 
 }  // namespace aloft::config_check

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -15,9 +16,12 @@ namespace aloft::config_check {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using compare::ForeignJson;
 
 // What a file of settings has at most, in bytes.
 constexpr std::uint64_t kMostBytes = 16 << 20;
+// Of JSON, which takes some hundred bytes a value while it is read.
+constexpr std::size_t kMostOfJson = 4 << 20;
 
 [[noreturn]] void refuse(const std::string& name, int line, std::string_view saw) {
   throw DataError("E0844", "a file of settings cannot be read")
@@ -45,11 +49,14 @@ void add_leaves(const Json& v, const std::string& key, const std::string& place,
   }
 }
 
-Json value_of(std::string_view text, const std::string& ending, const std::string& name) {
+Json parse_text(std::string_view text, const std::string& ending, const std::string& name) {
   if (ending == ".json") {
-    const nlohmann::json value = parse_json(text);
-    if (value.is_discarded()) refuse(name, 0, json_problem(text));
-    return Json(value);
+    if (text.size() > kMostOfJson) refuse(name, 0, "more than 4 MiB of JSON");
+    try {
+      return value_of(compare::parse_foreign_json(text, name));
+    } catch (const DataError&) {
+      refuse(name, 0, json_problem(text));
+    }
   }
   try {
     return parse_yaml(text);
@@ -74,13 +81,50 @@ std::vector<Setting> settings_of(const Json& value, const std::string& place) {
   return all;
 }
 
+Json value_of(const ForeignJson& v) {
+  using Kind = ForeignJson::Kind;
+  switch (v.kind) {
+    case Kind::Null:
+      return nullptr;
+    case Kind::Bool:
+      return v.number != 0;
+    case Kind::Number:
+      if (!v.is_whole) return v.number;
+      if (const auto whole = parse_int(v.text)) return *whole;
+      return v.text;
+    case Kind::Text:
+      return v.text;
+    case Kind::List: {
+      Json list = Json::array();
+      for (const ForeignJson& item : v.items) list.push_back(value_of(item));
+      return list;
+    }
+    case Kind::Object: {
+      // Of a key that comes twice the last counts, as in Python. A lookup in `members` looks at all
+      // of them.
+      Json object = Json::object();
+      Json::object_t& members = object.get_ref<Json::object_t&>();
+      std::unordered_map<std::string_view, std::ptrdiff_t> places;
+      for (std::size_t i = 0; i < v.keys.size(); ++i) {
+        const auto [it, is_new] = places.emplace(v.keys[i], std::ssize(members));
+        if (is_new)
+          members.emplace_back(v.keys[i], value_of(v.items[i]));
+        else
+          (members.begin() + it->second)->second = value_of(v.items[i]);
+      }
+      return object;
+    }
+  }
+  return nullptr;
+}
+
 Side parse_settings(std::string_view text, const std::string& name) {
   Side side;
   side.name = name;
   const std::string ending = ending_of(name);
   std::vector<Setting>& settings = side.settings["static"];
   if (!is_script(ending)) {
-    settings = settings_of(value_of(text, ending, name), name);
+    settings = settings_of(parse_text(text, ending, name), name);
     return side;
   }
   if (!is_utf8(text)) refuse(name, 0, "bytes that are not UTF-8");
@@ -89,6 +133,7 @@ Side parse_settings(std::string_view text, const std::string& name) {
   for (const ShellValue& o : script.options) {
     const Json value = o.value == "true" ? Json(true) : Json(o.value);
     Setting setting{o.name, value, name + ":" + std::to_string(o.line)};
+    setting.is_untyped = true;
     // The last of a name counts, as programs take it.
     const auto [it, is_new] = places.emplace(o.name, settings.size());
     if (is_new)
@@ -96,11 +141,12 @@ Side parse_settings(std::string_view text, const std::string& name) {
     else
       settings[it->second] = std::move(setting);
   }
-  for (const ShellValue& e : script.exports) side.environment[e.name] = e.value;
+  side.environment = script.environment;
   return side;
 }
 
 Side read_settings(const Path& path) {
+  static_cast<void>(size_of_file(path));  // of a regular file: a pipe would be waited for
   return parse_settings(read_file(path, kMostBytes), path.string());
 }
 

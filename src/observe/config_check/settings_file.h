@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "observe/compare/foreign_json.h"
 #include "observe/config_check/side.h"
 
 namespace aloft::config_check {
@@ -18,8 +19,12 @@ bool is_settings_file(const Path& path);
 // ("groups.0.lr"). `place` is that of all of them.
 std::vector<Setting> settings_of(const nlohmann::ordered_json& value, const std::string& place);
 
-// What a file says, by the ending of its name: settings, and of a script what it exports.
-// DataError E0844 where it is not what its name says, with the line; E0601, E0602.
+// The same value; whole numbers beyond 64 bits are text, which a double would round.
+nlohmann::ordered_json value_of(const compare::ForeignJson& value);
+
+// What a file says, by the ending of its name: settings, and of a script what its programs get of
+// the environment. DataError E0844 where it is not what its name says, with the line; E0601 (no
+// regular file), E0602.
 Side read_settings(const Path& path);
 // The same of a text.
 Side parse_settings(std::string_view text, const std::string& name);

@@ -1,7 +1,10 @@
 #include "observe/config_check/shell_script.h"
 
+#include <algorithm>
 #include <cctype>
-#include <map>
+#include <iterator>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "base/text.h"
@@ -16,12 +19,30 @@ constexpr std::size_t kMostFilled = 1 << 20;
 // Of what stands between ${ and }.
 constexpr std::size_t kLongestName = 256;
 
+// Words behind which a command begins.
+constexpr std::string_view kInFront[] = {"!",  "{",     "do",   "elif", "else",  "eval", "exec",
+                                         "if", "nohup", "then", "time", "until", "while"};
+constexpr std::string_view kDeclaring[] = {"declare", "export", "local", "readonly", "typeset"};
+// Commands that make no run: what they are told, and see of the environment, says nothing of one.
+constexpr std::string_view kTools[] = {
+    ".",      ":",      "[",    "[[",    "alias", "awk",   "cat",    "cd",     "chmod", "cp",
+    "date",   "echo",   "exit", "find",  "for",   "git",   "grep",   "head",   "kill",  "ln",
+    "ls",     "mkdir",  "mv",   "pip",   "pip3",  "popd",  "printf", "ps",     "pushd", "pwd",
+    "read",   "return", "rm",   "rsync", "sed",   "set",   "shift",  "shopt",  "sleep", "sort",
+    "source", "tail",   "tar",  "tee",   "test",  "touch", "trap",   "ulimit", "wait",  "wget"};
+
+template <std::size_t N>
+bool is_in(const std::string_view (&words)[N], std::string_view word) {
+  return std::ranges::find(words, word) != std::end(words);
+}
+
 bool is_name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
 struct Word {
   std::string text;
   int line = 0;
   bool is_quoted = false;  // all of it, or a part
+  bool is_list = false;    // NAME=( words )
 };
 
 class Reader {
@@ -33,16 +54,11 @@ class Reader {
       const char c = text_[at_];
       if (c == '\\' && is_line_end(at_ + 1)) {
         skip_line_end();
+      } else if (c == '<' || c == '>' || text_.substr(at_).starts_with("&>")) {
+        redirect();
       } else if (c == '\n' || c == ';' || c == '|' || c == '&' || c == '(' || c == ')') {
         end_command();
         if (c == '\n') ++line_;
-        ++at_;
-      } else if (c == '<' || c == '>') {  // "2> log": what follows is a file
-        if (!words_.empty() && words_.back().text.size() == 1 &&
-            words_.back().text[0] == text_[at_ - 1] &&
-            std::isdigit(static_cast<unsigned char>(text_[at_ - 1])))
-          words_.pop_back();
-        end_command();
         ++at_;
       } else if (c == ' ' || c == '\t' || c == '\r') {
         ++at_;
@@ -53,6 +69,7 @@ class Reader {
       }
     }
     end_command();
+    if (!has_seen_) see({});
     return std::move(script_);
   }
 
@@ -64,6 +81,22 @@ class Reader {
   void skip_line_end() {  // behind a backslash
     at_ += text_[at_ + 1] == '\r' ? 3 : 2;
     ++line_;
+  }
+
+  // "2> log", ">>log", "2>&1": neither the number nor the file is a word of the command.
+  void redirect() {
+    if (!words_.empty() && words_.back().text.size() == 1 &&
+        words_.back().text[0] == text_[at_ - 1] &&
+        std::isdigit(static_cast<unsigned char>(text_[at_ - 1])))
+      words_.pop_back();
+    while (at_ < text_.size() && (text_[at_] == '<' || text_[at_] == '>' || text_[at_] == '&'))
+      ++at_;
+    if (at_ < text_.size() && text_[at_] == '|') ++at_;  // ">|"
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
+    const std::size_t count = words_.size();
+    // "<(" begins a command of its own.
+    if (at_ < text_.size() && text_[at_] != '(' && text_[at_] != '\n') read_word();
+    words_.resize(std::min(count, words_.size()));
   }
 
   // What `$...` at the place stands for, as a shell fills it in; as it is written where only a run
@@ -162,6 +195,7 @@ class Reader {
         break;
       } else if (quote == 0 && c == '(' && !is_in_list_ && word.text.ends_with('=')) {
         read_list(word.text);
+        word.is_list = true;
       } else {
         if (c == '\n') ++line_;
         word.text += c;
@@ -191,10 +225,7 @@ class Reader {
       }
     }
     if (at_ < text_.size()) ++at_;
-    for (const Word& w : words_) {
-      if (!to.ends_with('=')) to += ' ';
-      to += w.text;
-    }
+    for (std::size_t i = 0; i < words_.size(); ++i) to += (i > 0 ? " " : "") + words_[i].text;
     words_ = std::move(outer);
     is_in_list_ = false;
   }
@@ -211,39 +242,123 @@ class Reader {
     word.text = std::move(part);
   }
 
-  static std::size_t assignment(const Word& w) {
+  // NAME=VALUE, NAME+=VALUE; of a list its words with spaces between them.
+  struct Assignment {
+    std::string name, value;
+    bool is_more = false, is_list = false;
+  };
+  static std::optional<Assignment> assignment(const Word& w) {
     const std::size_t sign = w.text.find('=');
-    if (sign == std::string::npos || !is_identifier(std::string_view(w.text).substr(0, sign)))
-      return std::string::npos;
-    return sign;
+    if (sign == std::string::npos || sign == 0) return std::nullopt;
+    const bool is_more = w.text[sign - 1] == '+';
+    std::string name = w.text.substr(0, is_more ? sign - 1 : sign);
+    if (!is_identifier(name)) return std::nullopt;
+    return Assignment{std::move(name), w.text.substr(sign + 1), is_more, w.is_list};
+  }
+  // What `before`, which may be missing, becomes.
+  static std::string assigned(const Assignment& a, const std::string* before) {
+    if (!a.is_more || !before) return a.value;
+    return *before + (a.is_list && !before->empty() ? " " : "") + a.value;
+  }
+
+  void assign(const Assignment& a) {
+    std::string& value = variables_[a.name];
+    if (a.is_more && a.is_list && !value.empty()) value += ' ';
+    if (a.is_more)
+      value += a.value;
+    else
+      value = a.value;
+    if (exported_.contains(a.name)) unseen_.insert(a.name);
+  }
+  void export_variable(const std::string& name) {
+    exported_.insert(name);
+    unseen_.insert(name);
   }
 
   void end_command() {
     const std::vector<Word> words = std::exchange(words_, {});
     std::size_t first = 0;
-    bool is_export = false;
-    if (!words.empty() && (words[0].text == "export" || words[0].text == "declare" ||
-                           words[0].text == "local" || words[0].text == "readonly"))
-      is_export = words[first++].text == "export";
-    for (; first < words.size(); ++first) {
-      const Word& w = words[first];
-      const std::size_t sign = assignment(w);
-      if (sign == std::string::npos) {
-        // "export NAME" of a variable that was set before.
-        const auto it = variables_.find(w.text);
-        if (is_export && it != variables_.end())
-          script_.exports.push_back({w.text, it->second, w.line});
-        if (is_export || w.text.starts_with("-")) continue;
-        break;
-      }
-      const std::string name = w.text.substr(0, sign), value = w.text.substr(sign + 1);
-      variables_[name] = value;
-      // Set in front of a command: for it alone.
-      const bool is_for_command =
-          !is_export && words.size() > first + 1 && assignment(words.back()) == std::string::npos;
-      if (is_export || is_for_command) script_.exports.push_back({name, value, w.line});
+    while (first < words.size() && is_in(kInFront, words[first].text)) ++first;
+    if (first == words.size()) return;
+    const std::string& word = words[first].text;
+    if (is_in(kDeclaring, word)) {
+      declare(words, first);
+    } else if (word == "unset") {
+      for (const Word& w : words)
+        variables_.erase(w.text), exported_.erase(w.text), unseen_.erase(w.text);
+    } else {
+      command(words, first);
     }
-    if (!is_export) read_options(words, first);
+  }
+
+  // export, declare -x ...
+  void declare(const std::vector<Word>& words, std::size_t first) {
+    bool is_export = words[first].text == "export";
+    for (std::size_t i = first + 1; i < words.size(); ++i) {
+      const Word& w = words[i];
+      const auto a = assignment(w);
+      if (a) assign(*a);
+      if (!a && w.text.starts_with("-"))
+        is_export = is_export || w.text.find('x') != std::string::npos;
+      else if (is_export)
+        export_variable(a ? a->name : w.text);
+    }
+  }
+
+  void command(const std::vector<Word>& words, std::size_t first) {
+    std::vector<Assignment> own;  // in front of a command: for it alone
+    for (; first < words.size(); ++first) {
+      auto a = assignment(words[first]);
+      if (!a) break;
+      own.push_back(*std::move(a));
+    }
+    if (first == words.size()) {
+      for (const Assignment& a : own) assign(a);
+      return;
+    }
+    const std::string_view path = words[first].text;
+    if (is_in(kTools, path.substr(path.rfind('/') + 1))) return;
+    for (std::size_t i = first; i < words.size();) i = read_env(words, i, own);
+    const std::size_t options_before = script_.options.size();
+    read_options(words, first);
+    const bool is_program =
+        !own.empty() || script_.options.size() > options_before || path.starts_with("python") ||
+        path.find('/') != std::string_view::npos ||
+        std::ranges::any_of(words, [](const Word& w) { return w.text.ends_with(".py"); });
+    if (is_program) see(own);
+  }
+
+  // Puts what `env` or `sudo`, if it is the word at `i`, sets for the command behind it into `to`;
+  // where the words behind it begin.
+  static std::size_t read_env(const std::vector<Word>& words, std::size_t i,
+                              std::vector<Assignment>& to) {
+    const std::string& word = words[i++].text;
+    if (word != "env" && word != "sudo" && !word.ends_with("/env")) return i;
+    for (; i < words.size(); ++i) {
+      if (words[i].text == "-u")  // env -u NAME, sudo -u USER
+        ++i;
+      else if (auto a = assignment(words[i]))
+        to.push_back(*std::move(a));
+      else if (!words[i].text.starts_with("-"))
+        break;
+    }
+    return i;
+  }
+  static bool sets_environment(const std::vector<Word>& words, std::size_t i) {
+    std::vector<Assignment> set;
+    read_env(words, i, set);
+    return !set.empty();
+  }
+
+  // A command sees the environment as it is now, and `own` besides.
+  void see(const std::vector<Assignment>& own) {
+    has_seen_ = true;
+    for (const std::string& name : std::exchange(unseen_, {}))
+      if (const std::string* const value = variable(name)) script_.environment[name] = *value;
+    for (const Assignment& a : own) {
+      script_.environment[a.name] = assigned(a, a.is_more ? variable(a.name) : nullptr);
+      if (exported_.contains(a.name)) unseen_.insert(a.name);  // the next one sees that again
+    }
   }
 
   void read_options(const std::vector<Word>& words, std::size_t first) {
@@ -256,7 +371,7 @@ class Reader {
           continue;
         }
         std::string value;
-        while (i + 1 < words.size() && is_value(words[i + 1])) {
+        while (i + 1 < words.size() && is_value(words[i + 1]) && !sets_environment(words, i + 1)) {
           if (!value.empty()) value += ' ';
           value += words[++i].text;
         }
@@ -287,6 +402,9 @@ class Reader {
   std::vector<Word> words_;  // of the command that is being read
   bool is_in_list_ = false;
   std::map<std::string, std::string, std::less<>> variables_;
+  std::set<std::string> exported_;
+  std::set<std::string> unseen_;  // exported, and another value than the last command saw
+  bool has_seen_ = false;         // whether there was a command that sees any
   ShellScript script_;
 };
 

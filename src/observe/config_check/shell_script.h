@@ -2,6 +2,7 @@
 // nothing is run; what only a run would say ($(...), loops) stays as it is written.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,8 +15,12 @@ struct ShellValue {
 };
 
 struct ShellScript {
-  std::vector<ShellValue> options;  // of commands: --lr 1e-4, --lr=1e-4, trainer.lr=1e-4
-  std::vector<ShellValue> exports;  // variables that commands get
+  // Of commands: --lr 1e-4, --lr=1e-4, trainer.lr=1e-4; with variables as they were there.
+  std::vector<ShellValue> options;
+  // What commands see of the environment, the last of them where they see it otherwise: what is
+  // exported in front of them, `NAME=VALUE command`, `env NAME=VALUE command`. Of a script without
+  // such a command all that it exports.
+  std::map<std::string, std::string> environment;
 };
 
 // For any bytes.

@@ -19,7 +19,9 @@ struct Setting {
   nlohmann::ordered_json value;  // no object
   std::string place;             // "train.sh:12"; "" where it is not known
   bool is_default = false;       // nobody has set it
-  bool is_harmless = false;      // nothing that is learnt depends on it
+  // Whether nothing that is learnt depends on it; not known of others' settings but by their names.
+  std::optional<bool> is_harmless = {};
+  bool is_untyped = false;  // a text of a script, which says a number no other way
 };
 
 // What a step is given, or has as weights: tensors in their order.

@@ -67,7 +67,8 @@ void write_pack(const Path& path, const Side& side) {
                {"name", side.name},
                {"is_whole_environment", side.is_whole_environment},
                {"random_place", side.random_place},
-               {"first_draws", side.first_draws}};
+               {"first_draws", side.first_draws},
+               {"untyped", Json::array()}};
   if (side.seed) ours["seed"] = *side.seed;
   if (side.is_whole_environment || !side.environment.empty())
     zip.add("env", text_of(side.environment));
@@ -79,7 +80,8 @@ void write_pack(const Path& path, const Side& side) {
     for (const Setting& s : settings) {
       values[s.key] = s.value;
       if (s.is_default) ours["defaults"].push_back(s.key);
-      if (s.is_harmless) ours["harmless"].push_back(s.key);
+      if (s.is_harmless) ours[*s.is_harmless ? "harmless" : "decisive"].push_back(s.key);
+      if (s.is_untyped) ours["untyped"].push_back(s.key);
     }
     zip.add("hyperparameters/hyperparameters_" + file + ".json", text_of(values));
   }

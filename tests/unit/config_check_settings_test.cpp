@@ -1,0 +1,364 @@
+// Hyper-parameters of others, read and held against each other: what a script says where its
+// commands stand, values that are told otherwise and are the same, and what another value means.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "files/zip_writer.h"
+#include "observe/config_check/checks.h"
+#include "observe/config_check/pack.h"
+#include "observe/config_check/setting_values.h"
+#include "observe/config_check/settings_file.h"
+#include "temporary_folder.h"
+
+namespace aloft::config_check {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Environment = std::map<std::string, std::string>;
+
+std::string value_of(const Side& side, const std::string& key) {
+  for (const Setting& s : side.settings.at("static"))
+    if (s.key == key) return value_text(s);
+  return "nothing";
+}
+
+Side script(const std::string& text) { return parse_settings(text, "a.sh"); }
+std::string option(const std::string& text, const std::string& key) {
+  return value_of(script(text), key);
+}
+
+// What is refused, or "" where nothing is.
+std::string saw(const std::string& text, const std::string& name) {
+  try {
+    static_cast<void>(parse_settings(text, name));
+    return "";
+  } catch (const DataError& e) {
+    EXPECT_EQ(e.code(), "E0844");
+    return e.what();
+  }
+}
+
+Level level(const std::vector<Setting>& a, const std::vector<Setting>& b,
+            std::string* advice = nullptr) {
+  Side x, y;
+  x.settings["static"] = a, y.settings["static"] = b;
+  const Section s = check_settings(x, y);
+  if (advice) *advice = s.findings.at(0).advice;
+  return s.findings.at(0).level;
+}
+
+TEST(ConfigCheckScripts, VariablesGrow) {
+  EXPECT_EQ(option("A=\"--wd 2\"\nA+=\" --lr 1\"\npython t.py $A\n", "lr"), "1");
+  EXPECT_EQ(option("A=(--wd 2)\nA+=(--lr 1)\npython t.py \"${A[@]}\"\n", "lr"), "1");
+  EXPECT_EQ(option("A=(--wd 2)\nA+=(--lr 1)\npython t.py \"${A[@]}\"\n", "wd"), "2");
+  EXPECT_EQ(option("A+=(--lr 1)\npython t.py ${A[@]}\n", "lr"), "1");  // that was not there
+  EXPECT_EQ(option("A=(--x= --lr 1)\npython t.py ${A[@]}\n", "lr"), "1");
+  const Environment path = {{"P", "/a:/b"}};
+  EXPECT_EQ(script("export P=/a\nP+=:/b\npython t.py\n").environment, path);
+  EXPECT_EQ(script("P=/a\nP+=:/b python t.py\n").environment, path);
+  // A text that would grow beyond measure does not.
+  std::string text = "A=xxxxxxxxxxxxxxxx\n";
+  for (int i = 0; i < 200; ++i) text += "A+=\"$A\"\n";
+  EXPECT_TRUE(script(text + "export A\npython t.py\n").environment.empty());
+}
+
+TEST(ConfigCheckScripts, VariablesOfOneCommand) {
+  const Environment both = {{"X", "1"}, {"Y", "2"}};
+  EXPECT_EQ(script("X=1 Y=2 python t.py --lr 1\n").environment, both);
+  EXPECT_EQ(script("X=1 Y=2 python t.py lr=3\n").environment, both);  // ends in an assignment
+  EXPECT_EQ(script("env X=1 Y=2 python t.py\n").environment, both);
+  EXPECT_EQ(script("/usr/bin/env -i -u HOME X=1 Y=2 python t.py\n").environment, both);
+  EXPECT_EQ(script("if srun --mpi env X=1 Y=2 python t.py --lr 1; then\n").environment, both);
+  EXPECT_EQ(option("srun --mpi env X=1 python t.py --lr 1\n", "mpi"), "true");
+  EXPECT_EQ(option("env X=1 python t.py --lr 1\n", "lr"), "1");
+  EXPECT_EQ(option("time X=1 python t.py --lr 1\n", "lr"), "1");
+  // They are gone behind it, and another value is there again.
+  EXPECT_EQ(option("LR=1\nLR=2 python a.py\npython b.py --lr $LR\n", "lr"), "1");
+  EXPECT_EQ(script("export X=0\nX=1 python a.py\npython b.py\n").environment.at("X"), "0");
+  // Commands that make no run see them for nothing, and their options say nothing.
+  const Side tools = script("X=1 mkdir --parents out\necho --lr 1\npython t.py --wd 2\n");
+  EXPECT_TRUE(tools.environment.empty());
+  EXPECT_EQ(tools.settings.at("static").size(), 1u);
+}
+
+TEST(ConfigCheckScripts, ValuesAreThoseAtThePlaceOfTheCommand) {
+  EXPECT_EQ(option("LR=1\nLR=2\npython t.py --lr $LR\nLR=3\n", "lr"), "2");
+  EXPECT_EQ(script("export X=1\nexport X=2\npython t.py\nexport X=3\n").environment.at("X"), "2");
+  EXPECT_EQ(script("export X=1\nX=2\npython t.py\nX=3\n").environment.at("X"), "2");
+  EXPECT_EQ(script("export X\nX=2\npython t.py > log; export X=3\n").environment.at("X"), "2");
+  EXPECT_EQ(script("X=1\ndeclare -x X\n./train --lr 1\n").environment.at("X"), "1");
+  EXPECT_EQ(script("if true; then export X=1; fi\npython t.py\n").environment.at("X"), "1");
+  EXPECT_TRUE(script("export X=1\nunset X\npython t.py\n").environment.empty());
+  EXPECT_TRUE(script("python t.py --lr 1\nexport X=1\n").environment.empty());
+  // A file that is read by others has no command: what it leaves counts.
+  EXPECT_EQ(script("export X=1\nexport X=2\n").environment.at("X"), "2");
+}
+
+TEST(ConfigCheckScripts, FilesOfACommandAreNoWords) {
+  const Side side =
+      script("X=1 python t.py --lr 1 >log 2>&1 --wd 2 < in | tee --append out &> b\n");
+  EXPECT_EQ(value_of(side, "lr"), "1");
+  EXPECT_EQ(value_of(side, "wd"), "2");
+  EXPECT_EQ(side.settings.at("static").size(), 2u);
+  EXPECT_EQ(side.environment, (Environment{{"X", "1"}}));
+}
+
+struct Both {
+  Setting a{"a", nullptr, ""}, b{"b", nullptr, ""};
+  bool same() const { return same_value(a, b) && same_value(b, a); }
+};
+// As JSON or YAML has them.
+bool same(Json x, Json y) {
+  Both both;
+  both.a.value = std::move(x), both.b.value = std::move(y);
+  return both.same();
+}
+// The first as a script has it, and both.
+bool same_as_script(const std::string& x, Json y) {
+  Both both;
+  both.a.value = x, both.b.value = std::move(y);
+  both.a.is_untyped = true;
+  return both.same();
+}
+bool same_in_scripts(const std::string& x, const std::string& y) {
+  Both both;
+  both.a.value = x, both.b.value = y;
+  both.a.is_untyped = both.b.is_untyped = true;
+  return both.same();
+}
+
+TEST(ConfigCheckValues, ListsInAnyNotation) {
+  const Json list = {0.9, 0.95};
+  for (const char* text : {"[0.9, 0.95]", "(0.90,0.95)", "0.9,0.95", "0.9 0.95", "[0.9 9.5e-1]",
+                           " 0.9 ,\t0.95 ", "['0.9', \"0.95\"]", "(0.9, 0.95,)"})
+    EXPECT_TRUE(same_as_script(text, list)) << text;
+  EXPECT_TRUE(same_in_scripts("0.9,0.95", "0.9 0.95"));
+  EXPECT_TRUE(same_in_scripts("[a, b]", "a b"));
+  EXPECT_TRUE(same_as_script("a b", {"a", "b"}));
+  EXPECT_TRUE(same_as_script("3", Json::array({3})));  // a script has no other list of one
+  EXPECT_TRUE(same("[0.9, 0.95]", "0.9,0.95"));
+  EXPECT_TRUE(same_as_script("[[1, 2], [3, 4]]", {{1, 2}, {3.0, 4}}));
+  EXPECT_FALSE(same_as_script("0.9 0.95", {0.95, 0.9}));
+  EXPECT_FALSE(same_as_script("0.9 0.95 1", list));
+  EXPECT_FALSE(same_as_script("0.9", list));
+  EXPECT_FALSE(same_as_script("", Json::array()));
+  EXPECT_FALSE(same_in_scripts("a b", "a,b"));  // a name may have blanks
+  EXPECT_FALSE(same_in_scripts("1,5", "1.5"));
+  EXPECT_FALSE(same_in_scripts("1,000", "1000"));
+  EXPECT_FALSE(same_in_scripts("[3]", "3"));
+  EXPECT_FALSE(same(Json::array({3}), 3));
+  EXPECT_FALSE(same(Json::array({3}), "3"));
+  EXPECT_FALSE(same_in_scripts("[1],[2]", "1,2"));
+  EXPECT_FALSE(same_as_script(std::string(100000, '['), list));
+}
+
+TEST(ConfigCheckValues, NumbersInAnyNotation) {
+  EXPECT_TRUE(same_as_script("0x10", 16));
+  EXPECT_TRUE(same_as_script("-0X1f", -31));
+  EXPECT_TRUE(same_as_script("1e-4", 0.0001));
+  EXPECT_TRUE(same_in_scripts("1e-4", "0.00010"));
+  EXPECT_TRUE(same_in_scripts("+1e3", "1000.0"));
+  EXPECT_TRUE(same_in_scripts("-0", "0.0"));
+  EXPECT_TRUE(same_in_scripts("1e-400", "10E-401"));
+  EXPECT_TRUE(same("0.0001", 1e-4));  // quoted in a file
+  EXPECT_TRUE(same("inf", "inf"));
+  EXPECT_TRUE(same_in_scripts("nan", "nan"));
+  EXPECT_FALSE(same_as_script("0x10", 10));
+  EXPECT_FALSE(same_in_scripts("0x1g", "0x1G"));
+  EXPECT_FALSE(same_in_scripts("1e-400", "0"));
+  EXPECT_FALSE(same_in_scripts("1e-400", "1e-401"));
+  EXPECT_FALSE(same_in_scripts("0.1", "0.10000000000000002"));
+  EXPECT_FALSE(same_in_scripts("1", "0.99999999999999999999"));
+  EXPECT_FALSE(same_in_scripts("1e", "1"));
+  EXPECT_FALSE(same_in_scripts(".", "0"));
+}
+
+// A double has no place for them.
+TEST(ConfigCheckValues, WholeNumbersAreComparedExactly) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"9007199254740993", "9007199254740992"},
+      {"9007199254740993", "9007199254740992.0"},
+      {"9007199254740993", "9007199254740992.5"},
+      {"18446744073709551615", "18446744073709551614"},
+      {"122807528840384100672342137672332424406", "122807528840384100672342137672332424407"},
+      {"1000000000000000000000000000001", "1e30"}};
+  for (const auto& [x, y] : cases) {
+    EXPECT_FALSE(same_in_scripts(x, y)) << x;
+    EXPECT_TRUE(same_in_scripts(x, x + ".0")) << x;
+    for (const char* name : {"a.yaml", "a.json"}) {
+      const auto of_file = [name](const std::string& number) {
+        return parse_settings("{\"seed\": " + number + "}", name).settings.at("static");
+      };
+      EXPECT_EQ(level(of_file(x), of_file(y)), Level::Error) << name << ", " << x;
+      EXPECT_EQ(level(of_file(x), of_file(x)), Level::Pass) << name << ", " << x;
+      EXPECT_TRUE(same_value(of_file(x)[0], {"seed", x + ".0", "", false, {}, true})) << name << x;
+    }
+  }
+  EXPECT_FALSE(same_text("18446744073709551615", "18446744073709551614"));
+}
+
+TEST(ConfigCheckValues, TrueAndFalseInAnyWord) {
+  for (const char* word : {"yes", "True", "ON", "1"}) {
+    EXPECT_TRUE(same_as_script(word, true)) << word;
+    EXPECT_TRUE(same(word, true)) << word;
+    EXPECT_FALSE(same_as_script(word, false)) << word;
+  }
+  for (const char* word : {"no", "false", "Off", "0"}) EXPECT_TRUE(same(word, false)) << word;
+  EXPECT_TRUE(same(1, true));
+  EXPECT_TRUE(same_in_scripts("false", "0"));
+  // Only beside one that is true or false.
+  EXPECT_FALSE(same("yes", "on"));
+  EXPECT_FALSE(same("yes", 1));
+  EXPECT_FALSE(same(2, true));
+  EXPECT_FALSE(same(1.0, true));
+  EXPECT_FALSE(same("truely", true));
+  EXPECT_FALSE(same(nullptr, false));
+  // --bf16 beside bf16: 1.
+  EXPECT_TRUE(same_value({"bf16", true}, {"bf16", 1}));
+  EXPECT_FALSE(same_value({"bf16", true}, {"fp16", true}));
+}
+
+TEST(ConfigCheckValues, TextsAreTexts) {
+  EXPECT_FALSE(same("1.0", "1"));
+  EXPECT_FALSE(same(Json::array({"1.0", "2"}), Json::array({"1", "2"})));
+  EXPECT_FALSE(same("true", "1"));
+  EXPECT_TRUE(same("1.0", 1));
+  // A script quotes no numbers, but what names a file is none.
+  EXPECT_TRUE(same_in_scripts("1.0", "1"));
+  Both both;
+  both.a = {"ckpt-path", "1.0"}, both.b = {"ckpt_path", "1"};
+  both.a.is_untyped = both.b.is_untyped = true;
+  EXPECT_FALSE(both.same());
+  // A pack says of ours which texts are of a script; of msprobe's nobody knows.
+  const TemporaryFolder folder;
+  Side side = script("python t.py --lr 1e-4");
+  side.settings["static"].push_back({"version", "1.0"});
+  side.settings["static"].push_back({"decides", 1, "", false, false});
+  write_pack(folder / "a.zip", side);
+  const std::vector<Setting> read = read_pack(folder / "a.zip").settings.at("static");
+  EXPECT_TRUE(read.at(0).is_untyped);
+  EXPECT_FALSE(read.at(1).is_untyped);
+  EXPECT_EQ(read.at(2).is_harmless, std::optional(false));
+  ZipWriter zip(folder / "msprobe.zip");
+  zip.add("hyperparameters/hyperparameters_static.json", R"({"lr": "1e-4"})");
+  zip.finish();
+  EXPECT_TRUE(read_pack(folder / "msprobe.zip").settings.at("static").at(0).is_untyped);
+}
+
+TEST(ConfigCheckYaml, OneDocument) {
+  const auto problem = [](const std::string& text) { return saw(text, "a.yaml"); };
+  EXPECT_NE(problem("lr: 1\n---\nlr: 2\n").find("a second document"), std::string::npos);
+  EXPECT_NE(problem("lr: 1\n---\nlr: 2\n").find("a.yaml:2"), std::string::npos);
+  EXPECT_NE(problem("---\n---\nlr: 2\n"), "");
+  EXPECT_NE(problem("- a\n...\n--- {b: 1}\n"), "");
+  EXPECT_EQ(problem("# settings\n---\nlr: 1\n...\n"), "");
+  EXPECT_EQ(problem("%YAML 1.2\n---\nlr: 1\n---\n# nothing\n"), "");
+  EXPECT_EQ(problem(""), "");
+}
+
+TEST(ConfigCheckYaml, AKeyComesOnce) {
+  const std::string twice = saw("a: {b: 1}\nlr: 1\nwd: 2\nlr: 3\n", "a.yaml");
+  EXPECT_NE(twice.find("\"lr\" twice"), std::string::npos);
+  EXPECT_NE(twice.find("a.yaml:4"), std::string::npos);
+  EXPECT_NE(twice.find("line 2"), std::string::npos);
+  EXPECT_NE(saw("a: {b: 1, b: 1}\n", "a.yml"), "");
+  EXPECT_EQ(saw("a: {b: 1}\nc: {b: 1}\n", "a.yaml"), "");
+  // JSON's readers take the last.
+  EXPECT_EQ(value_of(parse_settings(R"({"lr": 1, "wd": 2, "lr": 3})", "a.json"), "lr"), "3");
+}
+
+TEST(ConfigCheckYaml, MergedMappings) {
+  const Side side = parse_settings(R"(one: &one {lr: 1, wd: 2}
+two: &two {<<: *one, lr: 3}
+both: {<<: [*two, *one], eps: 4}
+late:
+  lr: 5
+  <<: *two
+"<<": 6
+)",
+                                   "a.yaml");
+  EXPECT_EQ(value_of(side, "two.lr"), "3");
+  EXPECT_EQ(value_of(side, "two.wd"), "2");
+  EXPECT_EQ(value_of(side, "both.lr"), "3");  // the first of a list
+  EXPECT_EQ(value_of(side, "both.wd"), "2");
+  EXPECT_EQ(value_of(side, "late.lr"), "5");  // what stands there beats what is taken over
+  EXPECT_EQ(value_of(side, "<<"), "6");       // in quotes it is a key like others
+  EXPECT_NE(saw("a: &a 1\nb: {<<: *a}\n", "a.yaml").find("no mapping"), std::string::npos);
+  EXPECT_NE(saw("a: &a {x: 1}\nb: {<<: *a, <<: *a}\n", "a.yaml"), "");
+  EXPECT_NE(saw("b: {<<: *a}\n", "a.yaml"), "");
+}
+
+TEST(ConfigCheckYaml, OnlyFilesAreRead) {
+  const TemporaryFolder folder;
+  make_folder(folder / "folder.yaml");
+  ASSERT_EQ(::mkfifo((folder / "pipe.yaml").c_str(), 0600), 0);
+  ASSERT_EQ(::mkfifo((folder / "pipe.sh").c_str(), 0600), 0);
+  for (const char* name : {"folder.yaml", "pipe.yaml", "pipe.sh"}) try {
+      static_cast<void>(read_settings(folder / name));
+      ADD_FAILURE() << name;
+    } catch (const DataError& e) {
+      EXPECT_EQ(e.code(), "E0601") << name;
+    }
+}
+
+TEST(ConfigCheckMeaning, WhatNamesDataOrWeightsIsNotHarmless) {
+  std::string advice;
+  for (const char* key : {"data_path", "data.train_file", "tokenizer_path", "checkpoint_path",
+                          "model_name_or_path", "checkpoint_dir", "data-dir"}) {
+    EXPECT_EQ(level({{key, "a"}}, {{key, "b"}}, &advice), Level::Error) << key;
+    EXPECT_NE(advice.find("other data or weights"), std::string::npos) << key;
+  }
+  for (const char* key : {"update_interval", "lr_decay_interval"})
+    EXPECT_EQ(level({{key, 1}}, {{key, 2}}), Level::Error) << key;
+  for (const char* key : {"output_dir", "log_interval", "tensorboard_dir", "save", "save_path",
+                          "logging_dir", "master_port", "data_cache_path"}) {
+    EXPECT_EQ(level({{key, "a"}}, {{key, "b"}}, &advice), Level::Warning) << key;
+    EXPECT_EQ(advice, "nothing that is learnt depends on it") << key;
+  }
+}
+
+TEST(ConfigCheckMeaning, EvaluationsThatTheRateGoesBy) {
+  std::string advice;
+  EXPECT_EQ(level({{"eval_interval", 1}}, {{"eval_interval", 2}}), Level::Warning);
+  EXPECT_EQ(level({{"eval_interval", 1}, {"scheduler", "cosine"}}, {{"eval_interval", 2}}),
+            Level::Warning);
+  EXPECT_EQ(level({{"eval_interval", 1}, {"exp_name", "plateau"}}, {{"eval_interval", 2}}),
+            Level::Warning);
+  EXPECT_EQ(level({{"eval_interval", 1}},
+                  {{"eval_interval", 2}, {"optim.scheduler", "ReduceLROnPlateau"}}, &advice),
+            Level::Error);
+  EXPECT_NE(advice.find("goes by evaluations"), std::string::npos);
+  EXPECT_EQ(level({{"eval_steps", 1}, {"load_best_model_at_end", true}}, {{"eval_steps", 2}}),
+            Level::Error);
+}
+
+// Where the one side knows that it is learnt, the other's word is not enough.
+TEST(ConfigCheckMeaning, LengthsOfRuns) {
+  const auto steps = [](Json count, std::optional<bool> is_harmless) {
+    return std::vector<Setting>{{"train.steps", std::move(count), "", false, is_harmless}};
+  };
+  std::string advice;
+  EXPECT_EQ(level(steps(1, true), steps(2, true), &advice), Level::Warning);
+  EXPECT_NE(advice.find("end before the other"), std::string::npos);
+  EXPECT_EQ(level(steps(1, true), steps(2, false), &advice), Level::Error);
+  EXPECT_NE(advice.find("schedule"), std::string::npos);
+  EXPECT_EQ(level(steps(1, true), {{"max_steps", 2}}), Level::Error);
+  EXPECT_EQ(level({{"epochs", 1}}, {{"num_epochs", 2}}), Level::Error);
+  EXPECT_EQ(level({{"warmup", 1}}, {{"lr_warmup_iters", 2}}), Level::Error);
+}
+
+TEST(ConfigCheckMeaning, DataThatNobodyHasLookedAt) {
+  Side a, b;
+  a.settings["static"] = {{"data.text", "a.txt", "", false, true}};
+  b.settings["static"] = {{"data.text", "b.txt", "", false, true}};
+  EXPECT_EQ(check_settings(a, b).level(), Level::Error);
+  a.batches.resize(1), b.batches.resize(1);
+  EXPECT_EQ(check_settings(a, b).level(), Level::Warning);
+  EXPECT_NE(check_settings(a, b).findings[0].advice.find("batches"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace aloft::config_check
