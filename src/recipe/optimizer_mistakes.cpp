@@ -98,7 +98,8 @@ class Checks {
     if (rule.formula->is_of_tensors &&
         state_format_named(recipe_.optimizer.master) == StateFormat::Split)
       mistake("optimizer.master",
-              fmt::format("optimizer.master: {} is of whole tensors, whose masters are f32",
+              fmt::format("optimizer.master: {} is of whole tensors, whose masters are f32; "
+                          "set master = \"f32\"",
                           rule.name()));
     if (states == StateFormat::F32) return;
     if (rule.formula->states.empty())
