@@ -93,6 +93,10 @@ TEST(ConfigCheckScripts, ValuesAreThoseAtThePlaceOfTheCommand) {
   EXPECT_EQ(script("if true; then export X=1; fi\npython t.py\n").environment.at("X"), "1");
   EXPECT_TRUE(script("export X=1\nunset X\npython t.py\n").environment.empty());
   EXPECT_TRUE(script("python t.py --lr 1\nexport X=1\n").environment.empty());
+  // Whatever it is called, a command sees what stands before it; a word that ends a block sees
+  // none.
+  EXPECT_EQ(script("python a.py\nexport X=1\nsbatch job.slurm\n").environment.at("X"), "1");
+  EXPECT_TRUE(script("if true; then python t.py; export X=3; fi\n").environment.empty());
   // A file that is read by others has no command: what it leaves counts.
   EXPECT_EQ(script("export X=1\nexport X=2\n").environment.at("X"), "2");
 }

@@ -28,10 +28,11 @@ the runs in [docs/benchmarks](benchmarks); nothing on this page is typed by hand
   the Plan alone in oneDNN at its best layout on zeros, and the bytes that the update cannot avoid,
   each counted once, at the best rate that memory showed. What was faster inside a step than alone
   counts as it was there, so no step can beat the limit; where a figure is above 100 % all the same,
-  the limit is wrong and the page says so. Numbers that toggle few bits draw little power, and
-  matrix units then run at a higher clock (a fifth in bf16), so no training reaches this limit; the
-  second share takes the same products of normal numbers. fp16 has no limit here: the library has no
-  fp16 product on a processor.
+  the limit is wrong. (The stream beside optimizers is none: it reads two bytes for each that it
+  writes, and a sweep of another mix may be faster.) Numbers that toggle few bits draw little power,
+  and matrix units then run at a higher clock (a fifth in bf16), so no training reaches this limit;
+  the second share takes the same products of normal numbers. fp16 has no limit here: the library has
+  no fp16 product on a processor.
 - **A page is one run**: all rows in one sitting, one clean revision, every round shown.
 - **Targets** differ where one kind of processor has matrix units (AMX) and another has not; the page
   shows the one that holds for the processor of the run.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -107,7 +108,7 @@ std::optional<bool> same_number(std::string_view a, std::string_view b) {
     return text.starts_with('+') ? text.substr(1) : text;
   };
   const auto x = parse_double(unsigned_text(a)), y = parse_double(unsigned_text(b));
-  if (x && y) return *x == *y;
+  if (x && y) return *x == *y || (std::isnan(*x) && std::isnan(*y));
   if (m && n) return *m == *n;  // beyond what a double holds
   return std::nullopt;
 }

@@ -23,13 +23,15 @@ constexpr std::size_t kLongestName = 256;
 constexpr std::string_view kInFront[] = {"!",  "{",     "do",   "elif", "else",  "eval", "exec",
                                          "if", "nohup", "then", "time", "until", "while"};
 constexpr std::string_view kDeclaring[] = {"declare", "export", "local", "readonly", "typeset"};
-// Commands that make no run: what they are told, and see of the environment, says nothing of one.
+// Commands that make no run, and words that are none: what they are told, and see of the
+// environment, says nothing of one.
 constexpr std::string_view kTools[] = {
-    ".",      ":",      "[",    "[[",    "alias", "awk",   "cat",    "cd",     "chmod", "cp",
-    "date",   "echo",   "exit", "find",  "for",   "git",   "grep",   "head",   "kill",  "ln",
-    "ls",     "mkdir",  "mv",   "pip",   "pip3",  "popd",  "printf", "ps",     "pushd", "pwd",
-    "read",   "return", "rm",   "rsync", "sed",   "set",   "shift",  "shopt",  "sleep", "sort",
-    "source", "tail",   "tar",  "tee",   "test",  "touch", "trap",   "ulimit", "wait",  "wget"};
+    ".",     ":",      "[",      "[[",    "alias", "awk",    "case",   "cat",  "cd",    "chmod",
+    "cp",    "date",   "done",   "echo",  "esac",  "exit",   "fi",     "find", "for",   "function",
+    "git",   "grep",   "head",   "kill",  "ln",    "ls",     "mkdir",  "mv",   "pip",   "pip3",
+    "popd",  "printf", "ps",     "pushd", "pwd",   "read",   "return", "rm",   "rsync", "sed",
+    "set",   "shift",  "shopt",  "sleep", "sort",  "source", "tail",   "tar",  "tee",   "test",
+    "touch", "trap",   "ulimit", "wait",  "wget",  "}"};
 
 template <std::size_t N>
 bool is_in(const std::string_view (&words)[N], std::string_view word) {
@@ -319,13 +321,8 @@ class Reader {
     const std::string_view path = words[first].text;
     if (is_in(kTools, path.substr(path.rfind('/') + 1))) return;
     for (std::size_t i = first; i < words.size();) i = read_env(words, i, own);
-    const std::size_t options_before = script_.options.size();
     read_options(words, first);
-    const bool is_program =
-        !own.empty() || script_.options.size() > options_before || path.starts_with("python") ||
-        path.find('/') != std::string_view::npos ||
-        std::ranges::any_of(words, [](const Word& w) { return w.text.ends_with(".py"); });
-    if (is_program) see(own);
+    see(own);
   }
 
   // Puts what `env` or `sudo`, if it is the word at `i`, sets for the command behind it into `to`;

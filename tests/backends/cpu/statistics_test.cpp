@@ -127,6 +127,13 @@ TEST_P(StatisticsOfRuns, AreTheirMeaning) {
     }
 }
 
+TEST(StatisticsOfRun, HasAMeanBetweenItsExtremes) {
+  PieceStatistics s;
+  s.extend(0.1f, 0.1f);
+  s.sum = 3 * double(0.1f) * (1 + 1e-7);
+  EXPECT_EQ(cpu::numbers_of(s, 3).mean, double(0.1f));
+}
+
 // In two calls, the first of whole rows.
 TEST_P(StatisticsOfRuns, AreAddedUp) {
   const HostArray a = run_of(runs().at("of both signs"), GetParam(), 3000);

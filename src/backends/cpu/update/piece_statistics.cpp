@@ -5,6 +5,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <algorithm>
+
 #include "backends/cpu/update/grouped_statistics-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -61,9 +63,12 @@ TensorStatistics numbers_of(const PieceStatistics& s, std::int64_t elements) {
   const bool has_range = elements > 0 && s.nan == 0;
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const auto count = static_cast<double>(elements);
+  double mean = s.sum / count;
+  // Of equal elements it is these, however their sum was rounded.
+  if (has_range && s.min <= s.max) mean = std::clamp(mean, s.min, s.max);
   return {.max = has_range ? s.max + 0.0 : nan,  // of zeros alone +0, whichever came first
           .min = has_range ? s.min + 0.0 : nan,
-          .mean = s.sum / count,
+          .mean = mean,
           .norm = std::sqrt(s.squares),
           .elements = count,
           .nan = static_cast<double>(s.nan),
