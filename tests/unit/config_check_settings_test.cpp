@@ -101,6 +101,18 @@ TEST(ConfigCheckScripts, ValuesAreThoseAtThePlaceOfTheCommand) {
   EXPECT_EQ(script("export X=1\nexport X=2\n").environment.at("X"), "2");
 }
 
+TEST(ConfigCheckScripts, PassesOverDocumentsForCommands) {
+  const std::string before = "cat > README <<EOF\nWe don't need it\nt --lr 3\nexport X=1\nEOF\n";
+  const Side said = script(before + "python t.py --lr 1\n");
+  ASSERT_EQ(said.settings.at("static").size(), 1u);
+  EXPECT_EQ(value_text(said.settings.at("static")[0]), "1");
+  EXPECT_EQ(said.settings.at("static")[0].place, "a.sh:6");
+  EXPECT_TRUE(said.environment.empty());
+  EXPECT_EQ(option("cat <<-'A' <<B\n\tA\nit's\nB\npython t.py --lr 1\n", "lr"), "1");
+  EXPECT_EQ(option("python t.py --lr 1 <<< \"it's\"\npython t.py --x 2\n", "x"), "2");
+  EXPECT_EQ(option("python t.py --lr 1\ncat <<EOF\nwithout an end\nt --lr 3\n", "lr"), "1");
+}
+
 TEST(ConfigCheckScripts, FilesOfACommandAreNoWords) {
   const Side side =
       script("X=1 python t.py --lr 1 >log 2>&1 --wd 2 < in | tee --append out &> b\n");

@@ -60,8 +60,11 @@ class Reader {
         redirect();
       } else if (c == '\n' || c == ';' || c == '|' || c == '&' || c == '(' || c == ')') {
         end_command();
-        if (c == '\n') ++line_;
         ++at_;
+        if (c == '\n') {
+          ++line_;
+          skip_documents();
+        }
       } else if (c == ' ' || c == '\t' || c == '\r') {
         ++at_;
       } else if (c == '#') {
@@ -85,19 +88,42 @@ class Reader {
     ++line_;
   }
 
+  // What a command reads from the script, behind "<< WORD" up to a line that is the word.
+  struct Document {
+    std::string end;
+    bool has_tabs = false;  // in front of that line, which do not count: "<<-"
+  };
+  void skip_documents() {
+    for (const Document& document : std::exchange(documents_, {}))
+      for (bool is_over = false; !is_over && at_ < text_.size();) {
+        const std::size_t end = std::min(text_.find('\n', at_), text_.size());
+        std::string_view line = text_.substr(at_, end - at_);
+        if (line.ends_with('\r')) line.remove_suffix(1);
+        while (document.has_tabs && line.starts_with('\t')) line.remove_prefix(1);
+        is_over = line == document.end;
+        at_ = std::min(end + 1, text_.size());
+        ++line_;
+      }
+  }
+
   // "2> log", ">>log", "2>&1": neither the number nor the file is a word of the command.
   void redirect() {
     if (!words_.empty() && words_.back().text.size() == 1 &&
         words_.back().text[0] == text_[at_ - 1] &&
         std::isdigit(static_cast<unsigned char>(text_[at_ - 1])))
       words_.pop_back();
+    const std::size_t begin = at_;
     while (at_ < text_.size() && (text_[at_] == '<' || text_[at_] == '>' || text_[at_] == '&'))
       ++at_;
-    if (at_ < text_.size() && text_[at_] == '|') ++at_;  // ">|"
+    const bool begins_document = text_.substr(begin, at_ - begin) == "<<";
+    const bool has_tabs = begins_document && at_ < text_.size() && text_[at_] == '-';
+    if (has_tabs || (at_ < text_.size() && text_[at_] == '|')) ++at_;  // "<<-", ">|"
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
     const std::size_t count = words_.size();
     // "<(" begins a command of its own.
     if (at_ < text_.size() && text_[at_] != '(' && text_[at_] != '\n') read_word();
+    if (begins_document && words_.size() > count)
+      documents_.push_back({words_[count].text, has_tabs});
     words_.resize(std::min(count, words_.size()));
   }
 
@@ -395,8 +421,9 @@ class Reader {
   std::string_view text_;
   std::size_t at_ = 0;
   int line_ = 1;
-  std::size_t filled_ = 0;   // characters that variables stood for
-  std::vector<Word> words_;  // of the command that is being read
+  std::size_t filled_ = 0;                // characters that variables stood for
+  std::vector<Word> words_;               // of the command that is being read
+  std::vector<Document> documents_ = {};  // that begin behind the line
   bool is_in_list_ = false;
   std::map<std::string, std::string, std::less<>> variables_;
   std::set<std::string> exported_;
