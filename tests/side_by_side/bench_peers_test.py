@@ -289,6 +289,7 @@ class Rows(unittest.TestCase):
             for program in row.programs:
                 if program.command[0] == "python":
                     self.assertTrue((ROOT / program.command[1]).is_file(), program.shown())
+                self.assertNotIn(str(ROOT), program.shown())  # as a user types it
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ class Program:
         """As a user types it at the root of the repository."""
         words = {"aloft": "build/bin/aloft", "python": "python3"}
         first, *rest = self.command
-        return " ".join([words.get(first, str(first)), *map(str, rest)])
+        return " ".join([words.get(first, str(first).removeprefix(f"{ROOT}/")), *map(str, rest)])
 
     def on(self, threads):
         """The same on so many threads, if it does not say how many itself."""
