@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "e2e/small_run.h"
+#include "e2e/table_run.h"
 #include "run/listener.h"
 
 namespace aloft::e2e {
@@ -16,44 +17,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kTable = R"([model]
-family = "mlp"
-hidden = [8]
-[data]
-csv = "table.csv"
-validation = 0
-[precision]
-level = "O2:fp16"
-loss_scale = { kind = "static", init = 16 }
-[optimizer]
-lr = 1e-3
-[schedule]
-kind = "constant"
-[train]
-batch = 4
-steps = 24
-checkpoint_every = 4
-keep_checkpoints = 0
-keep_best = 0
-threads = 1
-[probe]
-task = "overflow"
-)";
-
 class OverflowRecord : public SmallRun {
  protected:
   void SetUp() override {
     SmallRun::SetUp();
-    folder_.put(folder_ / "small.toml", kTable);
+    folder_.put(folder_ / "small.toml",
+                std::string(kTableRecipe) + "[probe]\ntask = \"overflow\"\n");
     write_table("1e6");
   }
   // 96 examples, 24 steps of an epoch; a few have a feature that fp16 does not hold.
   void write_table(const std::string& odd) const {
-    std::string text;
-    for (int i = 0; i < 96; ++i)
-      text += (i % 13 == 7 ? odd : std::to_string(0.1 * (i % 7))) + "," +
-              std::to_string(0.2 * (i % 5)) + "," + std::to_string(i % 3) + "\n";
-    folder_.put(folder_ / "table.csv", text);
+    folder_.put(folder_ / "table.csv", table_with(odd, 13));
   }
   // A run that may end with a loss that is not finite.
   void look(const std::string& out, const std::vector<std::string>& set = {}, bool resume = false,

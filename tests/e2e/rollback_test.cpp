@@ -15,6 +15,7 @@
 #include "checkpoint/checkpoint_folder.h"
 #include "e2e/refusal.h"
 #include "e2e/small_run.h"
+#include "e2e/table_run.h"
 #include "run/listener.h"
 #include "sources/source_kind.h"
 #include "start_program.h"
@@ -25,43 +26,17 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr const char* kTable = R"([model]
-family = "mlp"
-hidden = [8]
-[data]
-csv = "table.csv"
-validation = 0
-[precision]
-level = "O2:fp16"
-loss_scale = { kind = "static", init = 16 }
-[optimizer]
-lr = 1e-3
-[schedule]
-kind = "constant"
-[train]
-batch = 4
-steps = 24
-checkpoint_every = 4
-keep_checkpoints = 0
-keep_best = 0
-threads = 1
-)";
-
 // A table of 96 examples, 24 steps of an epoch, of which some have a feature that fp16
 // does not hold.
 class Rollback : public SmallRun, public testing::WithParamInterface<const char*> {
  protected:
   void SetUp() override {
     SmallRun::SetUp();
-    folder_.put(folder_ / "small.toml", kTable);
+    folder_.put(folder_ / "small.toml", kTableRecipe);
     write_table("1e6");
   }
   void write_table(const std::string& odd, int every = 31) const {
-    std::string text;
-    for (int i = 0; i < 96; ++i)
-      text += (i % every == 7 ? odd : std::to_string(0.1 * (i % 7))) + "," +
-              std::to_string(0.2 * (i % 5)) + "," + std::to_string(i % 3) + "\n";
-    folder_.put(folder_ / "table.csv", text);
+    folder_.put(folder_ / "table.csv", table_with(odd, every));
   }
   // Batch norm, and one example that fp16 does not hold: the step that meets it has made its
   // running statistics infinite by the time that it is known. Of images: data.shape=[1, 4, 4].
@@ -73,7 +48,7 @@ class Rollback : public SmallRun, public testing::WithParamInterface<const char*
       table += std::to_string(i % 3) + "\n";
     }
     folder_.put(folder_ / "table.csv", table);
-    std::string recipe = kTable;
+    std::string recipe = kTableRecipe;
     const std::string mlp = "family = \"mlp\"\nhidden = [8]\n";
     recipe.replace(recipe.find(mlp), mlp.size(), "family = \"resnet\"\nwidth = 2\nblocks = [1]\n");
     folder_.put(folder_ / "small.toml", recipe);
@@ -277,7 +252,7 @@ TEST_P(Rollback, OneThatNeverHelpsEndsTheRun) {
 // Losses that rise from step to step, and overflow at last: the states on the way are saved with a
 // mark. What the run ends with says that they are there.
 TEST_P(Rollback, WhatIsLeftWhereItEndsIsNamed) {
-  std::string recipe = kTable;
+  std::string recipe = kTableRecipe;
   const std::size_t begin = recipe.find("level ="), end = recipe.find("[optimizer]");
   recipe.replace(begin, end - begin, "level = \"O0\"\n");
   folder_.put(folder_ / "small.toml", recipe);
