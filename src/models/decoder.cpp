@@ -8,6 +8,8 @@
 #include "ops/constant.h"
 #include "ops/cross_entropy.h"
 #include "ops/linear.h"
+#include "ops/reshape.h"
+#include "ops/unary.h"
 #include "runtime/buffer.h"
 
 namespace aloft::models {
@@ -28,38 +30,79 @@ std::vector<std::unique_ptr<DecoderBlock>> make_blocks(nn::Module& parent, const
   std::vector<std::unique_ptr<DecoderBlock>> blocks;
   for (std::int64_t i = 0; i < s.layers; ++i)
     blocks.push_back(std::make_unique<DecoderBlock>(
-        parent, std::string(form.blocks) + "." + std::to_string(i), form, s.dropout));
+        parent, std::string(form.blocks) + "." + std::to_string(i), form, i, s.dropout));
   return blocks;
+}
+
+std::unique_ptr<DecoderPart> norm_named(nn::Module& parent, const DecoderForm& form,
+                                        std::string_view name) {
+  return name.empty() ? nullptr : form.make_norm(parent, name);
+}
+Tensor normed(const std::unique_ptr<DecoderPart>& norm, const Tensor& x) {
+  return norm ? (*norm)(x) : x;
+}
+Tensor scaled(const Tensor& x, double factor) { return factor == 1 ? x : x * factor; }
+
+VariablePtr cache_buffer(const std::string& name, DType type, const Shape& shape) {
+  auto v = std::make_shared<Variable>();
+  v->name = name;
+  v->type = {type, shape};
+  v->cls = StateClass::Buffer;
+  v->requires_grad = false;
+  nn::allocate(*v);
+  return v;
+}
+
+// Where tokens stand in their sequences, [B, length], of which each begins at its start.
+Tensor places_behind(const Tensor& places, const Tensor& starts) {
+  const Tensor own = reshape(places, {1, places.dim(0)}) - reshape(starts, {starts.dim(0), 1});
+  return maximum(own, scalar_like(own, 0));  // padding stands somewhere
 }
 
 }  // namespace
 
 void DecodeCache::clear() { position->buffer->zero(); }
 
+void DecodeCache::allow_padding(std::int64_t batch) {
+  starts = cache_buffer("cache.starts", DType::I32, {batch});
+  for (nn::KeyValueCache& layer : layers) layer.starts = starts;
+}
+
 DecoderBlock::DecoderBlock(nn::Module& parent, std::string_view name, const DecoderForm& form,
-                           double dropout)
+                           std::int64_t layer, double dropout)
     : Layer(parent, name),
-      attention_norm_(form.make_norm(*this, form.attention_norm)),
-      attention_(form.make_attention(*this, form.attention)),
-      mlp_norm_(form.make_norm(*this, form.mlp_norm)),
-      mlp_(form.make_mlp(*this, form.mlp)),
+      attention_norm_(norm_named(*this, form, form.attention_norm)),
+      attention_(form.make_attention(*this, form.attention, layer)),
+      attention_norm_after_(norm_named(*this, form, form.attention_norm_after)),
+      mlp_norm_(norm_named(*this, form, form.mlp_norm)),
+      mlp_(form.make_mlp(*this, form.mlp, layer)),
+      mlp_norm_after_(norm_named(*this, form, form.mlp_norm_after)),
       drop_attention_(*this, "drop_attn", dropout),
-      drop_mlp_(*this, "drop_mlp", dropout) {}
+      drop_mlp_(*this, "drop_mlp", dropout),
+      is_parallel_(form.is_parallel),
+      residual_scale_(form.residual_scale) {}
 
 Tensor DecoderBlock::forward(Operand x, const Tensor& places, const nn::KeyValueCache* cache,
                              const Tensor& position) const {
   return call(x, [&](const Tensor& t) {
-    const Tensor normed = (*attention_norm_)(t);
-    const Tensor a = cache ? attention_->cached(normed, places, *cache, position)
-                           : attention_->whole(normed, places);
-    const Tensor y = t + drop_attention_(a);
-    return y + drop_mlp_((*mlp_)((*mlp_norm_)(y)));
+    const Tensor in = normed(attention_norm_, t);
+    const Tensor a =
+        cache ? attention_->cached(in, places, *cache, position) : attention_->whole(in, places);
+    const auto added = [&](const nn::Dropout& drop, const Tensor& part) {
+      return scaled(drop(part), residual_scale_);
+    };
+    const Tensor y = t + added(drop_attention_, normed(attention_norm_after_, a));
+    const Tensor m = (*mlp_)(normed(mlp_norm_, is_parallel_ ? t : y));
+    return y + added(drop_mlp_, normed(mlp_norm_after_, m));
   });
 }
 
 Decoder::Decoder(const DecoderSizes& sizes, const DecoderForm& form)
     : sizes_(checked(sizes, form)),
       family_(form.family),
+      embedding_scale_(form.embedding_scale),
+      logit_scale_(form.logit_scale),
+      logit_cap_(form.logit_cap),
       tokens_(*this, form.tokens, sizes.vocab, sizes.dim, {form.init}),
       drop_(*this, "drop", sizes.dropout) {
   if (!form.positions.empty())
@@ -86,7 +129,9 @@ Tensor Decoder::hidden(const Tensor& tokens, const DecodeCache* cache) const {
   const Tensor position = cache ? e.state(cache->position) : Tensor();
   Tensor places = iota(length, DType::I32);
   if (cache) places = places + position;
-  Tensor x = drop_(positions_ ? tokens_(tokens) + (*positions_)(places) : tokens_(tokens));
+  if (cache && cache->starts) places = places_behind(places, e.state(cache->starts));
+  const Tensor rows = scaled(tokens_(tokens), embedding_scale_);
+  Tensor x = drop_(positions_ ? rows + (*positions_)(places) : rows);
   for (std::size_t i = 0; i < blocks_.size(); ++i)
     x = blocks_[i]->forward(x, places, cache ? &cache->layers[i] : nullptr, position);
   if (cache)
@@ -99,9 +144,13 @@ std::vector<std::string> Decoder::inner_layers() const {
 }
 
 Tensor Decoder::head(const Tensor& x) const {
-  if (head_) return (*head_)(x);
-  ModuleScope scope(kTiedHead);
-  return linear(x, use(tokens_.weight));
+  const auto projected = [&] {
+    if (head_) return (*head_)(x);
+    ModuleScope scope(kTiedHead);
+    return linear(x, use(tokens_.weight));
+  };
+  const Tensor logits = scaled(projected(), logit_scale_);
+  return logit_cap_ > 0 ? tanh(logits / logit_cap_) * logit_cap_ : logits;
 }
 
 Tensor Decoder::operator()(Operand tokens) const {
@@ -118,24 +167,15 @@ Tensor Decoder::loss(Operand tokens, Operand targets) const {
 DecodeCache Decoder::make_cache(std::int64_t batch, std::int64_t longest, DType dtype) const {
   nn::need_positive(batch, family_ + "'s cache: batch");
   nn::need_positive(longest, family_ + "'s cache: longest");
-  const auto buffer = [](const std::string& name, DType type, const Shape& shape) {
-    auto v = std::make_shared<Variable>();
-    v->name = name;
-    v->type = {type, shape};
-    v->cls = StateClass::Buffer;
-    v->requires_grad = false;
-    nn::allocate(*v);
-    return v;
-  };
   DecodeCache cache;
   cache.longest = std::min(longest, sizes_.context);
   for (const auto& block : blocks_) {
     const DecoderAttention& a = block->attention();
     const Shape shape{batch, cache.longest, a.kv_heads(), a.width()};
-    cache.layers.push_back({buffer("cache.keys." + block->path(), dtype, shape),
-                            buffer("cache.values." + block->path(), dtype, shape)});
+    cache.layers.push_back({cache_buffer("cache.keys." + block->path(), dtype, shape),
+                            cache_buffer("cache.values." + block->path(), dtype, shape)});
   }
-  cache.position = buffer("cache.position", DType::I32, {});
+  cache.position = cache_buffer("cache.position", DType::I32, {});
   return cache;
 }
 

@@ -1,7 +1,9 @@
 // The transformer decoder that language models of today share: a table of tokens, blocks, a norm, a
 // head. A block is y = x + attention(norm(x)), then y + mlp(norm(y)), with dropout on what is
-// added. Which norm, attention and feed-forward part that is, and how all are named, a family says
-// (gpt2.h, llama.h, qwen2.h): it brings a DecoderForm, of decoder_parts.h or of its own.
+// added; norms may stand behind the parts too, or there alone, and both parts may read x. Which
+// norm, attention and feed-forward part that is, and how all are named, a family says (gpt2.h,
+// llama.h, qwen2.h): it brings a DecoderForm, that of its description (decoder_description.h) or
+// its own.
 #pragma once
 
 #include <functional>
@@ -25,8 +27,8 @@ class DecoderPart {
   virtual Tensor operator()(Operand x) const = 0;
 };
 
-// The attention of a block: x [B, T, dim] at the positions `places`, i32[T] -> the same shape, each
-// position seeing those up to itself.
+// The attention of a block: x [B, T, dim] at the positions `places`, i32[T] or i32[B, T] -> the
+// same shape, each position seeing those up to itself.
 class DecoderAttention {
  public:
   virtual ~DecoderAttention() = default;
@@ -45,15 +47,28 @@ class DecoderAttention {
 struct DecoderForm {
   template <class Part>
   using Make = std::function<std::unique_ptr<Part>(nn::Module& parent, std::string_view name)>;
+  // Of the block `layer`, counted from 0: blocks need not be alike.
+  template <class Part>
+  using MakeInBlock = std::function<std::unique_ptr<Part>(nn::Module& parent, std::string_view name,
+                                                          std::int64_t layer)>;
 
   std::string_view family;             // for messages: "GPT-2"
   std::string_view tokens, positions;  // tables; no name: positions are not learnt
   std::string_view blocks;             // block i is "blocks.i"
-  std::string_view attention_norm, attention, mlp_norm, mlp;  // of a block
-  std::string_view norm, head = "lm_head";                    // behind the blocks
-  Make<DecoderPart> make_norm, make_mlp;
-  Make<DecoderAttention> make_attention;
-  nn::Init init;  // of the tables and the head
+  // Of a block, in the order in which they are made. No name: there is no such norm. Those `after`
+  // take what a part gives, before it is added.
+  std::string_view attention_norm, attention, attention_norm_after;
+  std::string_view mlp_norm, mlp, mlp_norm_after;
+  std::string_view norm, head = "lm_head";  // behind the blocks
+  Make<DecoderPart> make_norm;
+  MakeInBlock<DecoderPart> make_mlp;
+  MakeInBlock<DecoderAttention> make_attention;
+  nn::Init init;               // of the tables and the head
+  bool is_parallel = false;    // both parts of a block read what it is given
+  double embedding_scale = 1;  // factor of the tokens' rows
+  double residual_scale = 1;   // factor of what a part adds
+  double logit_scale = 1;      // factor of the logits
+  double logit_cap = 0;        // logits l become cap tanh(l / cap); 0: they stay
 };
 
 // The sizes of a decoder that are not its parts'.
@@ -67,7 +82,8 @@ struct DecoderSizes {
 class DecoderBlock : public nn::Layer {
  public:
   // As Decoder makes it.
-  DecoderBlock(nn::Module& parent, std::string_view name, const DecoderForm& form, double dropout);
+  DecoderBlock(nn::Module& parent, std::string_view name, const DecoderForm& form,
+               std::int64_t layer, double dropout);
   std::string_view kind() const override { return "Block"; }
   // x [B, T, dim] at `places` -> the same shape. `cache` null: the whole sequence at once; else
   // decoding, with x at the cache's `position`.
@@ -76,11 +92,13 @@ class DecoderBlock : public nn::Layer {
   const DecoderAttention& attention() const { return *attention_; }
 
  private:
-  // In the order of execution:
+  // In the order of execution; norms that are not there are null:
   std::unique_ptr<DecoderPart> attention_norm_;
   std::unique_ptr<DecoderAttention> attention_;
-  std::unique_ptr<DecoderPart> mlp_norm_, mlp_;
+  std::unique_ptr<DecoderPart> attention_norm_after_, mlp_norm_, mlp_, mlp_norm_after_;
   nn::Dropout drop_attention_, drop_mlp_;
+  bool is_parallel_;
+  double residual_scale_;
 };
 
 // The language model of a form; families derive from it.
@@ -104,6 +122,7 @@ class Decoder : public CausalLm {
 
   DecoderSizes sizes_;
   std::string family_;
+  double embedding_scale_, logit_scale_, logit_cap_;
   // In the order of execution, which the order of parameters follows:
   nn::Embedding tokens_;
   std::optional<nn::Embedding> positions_;

@@ -1,7 +1,14 @@
 #include "models/decoder_parts.h"
 
+#include <optional>
+
+#include "base/error.h"
+#include "base/text.h"
 #include "ops/activation.h"
 #include "ops/binary.h"
+#include "ops/extents.h"
+#include "ops/slice.h"
+#include "ops/unary.h"
 
 namespace aloft::models {
 namespace {
@@ -52,37 +59,58 @@ class RotaryPart : public DecoderAttention {
   nn::RotaryAttention attention_;
 };
 
-class GeluMlp : public nn::Layer {
- public:
-  GeluMlp(nn::Module& parent, std::string_view name, std::int64_t dim, std::int64_t hidden,
-          const nn::LinearOptions& in, const nn::LinearOptions& out)
-      : Layer(parent, name),
-        c_fc_(*this, "c_fc", dim, hidden, in),
-        c_proj_(*this, "c_proj", hidden, dim, out) {}
-  std::string_view kind() const override { return "MLP"; }
-  Tensor operator()(Operand x) const {
-    return call(x, [&](const Tensor& t) { return c_proj_(gelu_tanh(c_fc_(t))); });
-  }
-
- private:
-  nn::Linear c_fc_, c_proj_;
+struct Activation {
+  std::string_view name;
+  Tensor (*of)(Operand);
 };
+const Activation kActivations[] = {{"silu", silu},
+                                   {"swish", silu},
+                                   {"gelu", gelu},
+                                   {"gelu_new", gelu_tanh},
+                                   {"gelu_pytorch_tanh", gelu_tanh},
+                                   {"relu", relu},
+                                   {"relu2", [](Operand x) { return square(relu(x)); }}};
 
-class SwigluMlp : public nn::Layer {
+Tensor (*activation_named(std::string_view name))(Operand) {
+  for (const Activation& a : kActivations)
+    if (a.name == name) return a.of;
+  std::vector<std::string> names;
+  for (const Activation& a : kActivations) names.emplace_back(a.name);
+  throw UserError("E0210", "there is no activation of that name")
+      .saw(in_quotes(name))
+      .need("one of " + join(names, ", "));
+}
+
+class FeedForwardLayer : public nn::Layer {
  public:
-  SwigluMlp(nn::Module& parent, std::string_view name, std::int64_t dim, std::int64_t hidden,
-            const nn::LinearOptions& o)
+  FeedForwardLayer(nn::Module& parent, std::string_view name, std::int64_t dim,
+                   const FeedForward& f)
       : Layer(parent, name),
-        gate_proj_(*this, "gate_proj", dim, hidden, o),
-        up_proj_(*this, "up_proj", dim, hidden, o),
-        down_proj_(*this, "down_proj", hidden, dim, o) {}
+        kind_(f.kind),
+        hidden_(f.hidden),
+        activation_(activation_named(f.activation)),
+        in_(*this, f.in_name, dim, is_joined() ? extent_product(2, f.hidden) : f.hidden, f.in) {
+    if (kind_ == FeedForward::Kind::Gated) up_.emplace(*this, f.up_name, dim, f.hidden, f.in);
+    out_.emplace(*this, f.out_name, f.hidden, dim, f.out);
+  }
   std::string_view kind() const override { return "MLP"; }
   Tensor operator()(Operand x) const {
-    return call(x, [&](const Tensor& t) { return down_proj_(silu(gate_proj_(t)) * up_proj_(t)); });
+    return call(x, [&](const Tensor& t) {
+      const Tensor in = in_(t);
+      if (up_) return (*out_)(activation_(in) * (*up_)(t));
+      if (!is_joined()) return (*out_)(activation_(in));
+      return (*out_)(activation_(slice(in, -1, 0, hidden_)) * slice(in, -1, hidden_));
+    });
   }
 
  private:
-  nn::Linear gate_proj_, up_proj_, down_proj_;
+  bool is_joined() const { return kind_ == FeedForward::Kind::Joined; }
+
+  FeedForward::Kind kind_;
+  std::int64_t hidden_;
+  Tensor (*activation_)(Operand);
+  nn::Linear in_;
+  std::optional<nn::Linear> up_, out_;
 };
 
 // Makes a Part of these arguments, behind parent and name.
@@ -92,8 +120,21 @@ DecoderForm::Make<Base> maker(Args... arguments) {
     return std::make_unique<Part>(parent, name, arguments...);
   };
 }
+// The same, alike in all blocks.
+template <class Base, class Part, class... Args>
+DecoderForm::MakeInBlock<Base> block_maker(Args... arguments) {
+  return [=](nn::Module& parent, std::string_view name, std::int64_t) {
+    return std::make_unique<Part>(parent, name, arguments...);
+  };
+}
 
 }  // namespace
+
+std::vector<std::string_view> decoder_activations() {
+  std::vector<std::string_view> names;
+  for (const Activation& a : kActivations) names.push_back(a.name);
+  return names;
+}
 
 DecoderForm::Make<DecoderPart> layer_norm_part(std::int64_t dim, const nn::LayerNormOptions& o) {
   return maker<DecoderPart, PartOf<nn::LayerNorm>>(dim, o);
@@ -101,22 +142,20 @@ DecoderForm::Make<DecoderPart> layer_norm_part(std::int64_t dim, const nn::Layer
 DecoderForm::Make<DecoderPart> rms_norm_part(std::int64_t dim, const nn::RMSNormOptions& o) {
   return maker<DecoderPart, PartOf<nn::RMSNorm>>(dim, o);
 }
-DecoderForm::Make<DecoderAttention> fused_attention_part(std::int64_t dim, std::int64_t heads,
-                                                         const nn::AttentionOptions& o) {
-  return maker<DecoderAttention, FusedAttention>(dim, heads, o);
+DecoderForm::MakeInBlock<DecoderAttention> fused_attention_part(std::int64_t dim,
+                                                                std::int64_t heads,
+                                                                const nn::AttentionOptions& o) {
+  return block_maker<DecoderAttention, FusedAttention>(dim, heads, o);
 }
-DecoderForm::Make<DecoderAttention> rotary_attention_part(std::int64_t dim, std::int64_t heads,
-                                                          const nn::RotaryAttentionOptions& o) {
-  return maker<DecoderAttention, RotaryPart>(dim, heads, o);
+DecoderForm::MakeInBlock<DecoderAttention> rotary_attention_part(std::int64_t dim,
+                                                                 std::int64_t heads,
+                                                                 const RotaryOptionsOf& options) {
+  return [=](nn::Module& parent, std::string_view name, std::int64_t layer) {
+    return std::make_unique<RotaryPart>(parent, name, dim, heads, options(layer));
+  };
 }
-DecoderForm::Make<DecoderPart> gelu_mlp_part(std::int64_t dim, std::int64_t hidden,
-                                             const nn::LinearOptions& in,
-                                             const nn::LinearOptions& out) {
-  return maker<DecoderPart, PartOf<GeluMlp>>(dim, hidden, in, out);
-}
-DecoderForm::Make<DecoderPart> swiglu_part(std::int64_t dim, std::int64_t hidden,
-                                           const nn::LinearOptions& o) {
-  return maker<DecoderPart, PartOf<SwigluMlp>>(dim, hidden, o);
+DecoderForm::MakeInBlock<DecoderPart> feed_forward_part(std::int64_t dim, const FeedForward& f) {
+  return block_maker<DecoderPart, PartOf<FeedForwardLayer>>(dim, f);
 }
 
 }  // namespace aloft::models

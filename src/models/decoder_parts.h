@@ -2,8 +2,11 @@
 // parts. All are layers of nn/, or small ones of this file.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "models/decoder.h"
 #include "nn/attention.h"
@@ -17,18 +20,30 @@ DecoderForm::Make<DecoderPart> layer_norm_part(std::int64_t dim, const nn::Layer
 DecoderForm::Make<DecoderPart> rms_norm_part(std::int64_t dim, const nn::RMSNormOptions& o);
 
 // nn::MultiHeadAttention: one projection for queries, keys and values; positions are not looked at.
-DecoderForm::Make<DecoderAttention> fused_attention_part(std::int64_t dim, std::int64_t heads,
-                                                         const nn::AttentionOptions& o);
-// nn::RotaryAttention.
-DecoderForm::Make<DecoderAttention> rotary_attention_part(std::int64_t dim, std::int64_t heads,
-                                                          const nn::RotaryAttentionOptions& o);
+DecoderForm::MakeInBlock<DecoderAttention> fused_attention_part(std::int64_t dim,
+                                                                std::int64_t heads,
+                                                                const nn::AttentionOptions& o);
+// nn::RotaryAttention, whose options may differ from block to block.
+using RotaryOptionsOf = std::function<nn::RotaryAttentionOptions(std::int64_t layer)>;
+DecoderForm::MakeInBlock<DecoderAttention> rotary_attention_part(std::int64_t dim,
+                                                                 std::int64_t heads,
+                                                                 const RotaryOptionsOf& options);
 
-// GPT-2's: c_proj(gelu_tanh(c_fc(x))), dim -> hidden -> dim. `in`, `out`: of the two layers.
-DecoderForm::Make<DecoderPart> gelu_mlp_part(std::int64_t dim, std::int64_t hidden,
-                                             const nn::LinearOptions& in,
-                                             const nn::LinearOptions& out);
-// Llama's (Shazeer 2020, SwiGLU): down_proj(silu(gate_proj(x)) * up_proj(x)).
-DecoderForm::Make<DecoderPart> swiglu_part(std::int64_t dim, std::int64_t hidden,
-                                           const nn::LinearOptions& o);
+// The names of activations, which are transformers': "silu", "gelu_new" (gelu_tanh), "relu2", ...
+std::vector<std::string_view> decoder_activations();
+
+// A feed-forward part, dim -> hidden -> dim.
+struct FeedForward {
+  // Gated (Shazeer 2020): down_proj(activation(gate_proj(x)) * up_proj(x)); joined: gate and up are
+  // one projection, gate first; plain: down(activation(in(x))).
+  enum class Kind { Gated, Joined, Plain };
+  Kind kind = Kind::Gated;
+  std::int64_t hidden = 0;
+  std::string activation = "silu";  // UserError E0210 for a name that is none
+  nn::LinearOptions in, out;
+  // The projections' names; the second is of gated ones alone.
+  std::string in_name = "gate_proj", up_name = "up_proj", out_name = "down_proj";
+};
+DecoderForm::MakeInBlock<DecoderPart> feed_forward_part(std::int64_t dim, const FeedForward& f);
 
 }  // namespace aloft::models

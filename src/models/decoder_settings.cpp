@@ -11,7 +11,8 @@ std::int64_t whole(const SettingValues& values, std::string_view key) {
 
 std::optional<Misfit> heads_misfit(const SettingValues& values) {
   const std::int64_t heads = whole(values, "heads");
-  if (whole(values, "dim") % heads != 0)
+  const bool has_width = values.contains("head_width") && whole(values, "head_width") > 0;
+  if (!has_width && whole(values, "dim") % heads != 0)
     return Misfit{"heads", "{heads} heads{?heads} do not divide dim {dim}{?dim}"};
   if (!values.contains("kv_heads")) return std::nullopt;
   const std::int64_t kv_heads = whole(values, "kv_heads");

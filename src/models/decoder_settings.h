@@ -12,7 +12,8 @@ namespace aloft::models {
 inline constexpr std::string_view kOtherHeads =
     "the weights would mean something else: they would be cut into other heads";
 
-// Heads that do not divide the width, or that are no multiple of those of keys and values.
+// Heads that do not divide the width, where theirs is not given, or that are no multiple of those
+// of keys and values.
 std::optional<Misfit> heads_misfit(const SettingValues& values);
 
 // A block keeps its input, q, k and v, the attention's output, and the widened rows of its MLP:

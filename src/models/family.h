@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "models/model.h"
@@ -29,6 +30,13 @@ struct SettingRole {
   // In config.json of transformers: its name, an older one, what is assumed where it is missing.
   std::string_view published = {}, published_before = {};
   std::optional<SettingValue> assumed = {};
+  // What null stands for there, and is written as.
+  std::optional<SettingValue> null_is = {};
+  bool only_if_other = false;  // it is written only where it is not what is assumed
+  // Other words of that file, and ours that mean the same.
+  std::vector<std::pair<std::string_view, std::string_view>> synonyms = {};
+  // A list of whole numbers stands there as a list of these words, counted from 0.
+  std::vector<std::string_view> words = {};
   // Names under which it is written there, and never read: what a folder's weights are made for
   // does not decide how they are trained further.
   std::vector<std::string_view> written = {};
@@ -99,6 +107,13 @@ struct PublishedForm {
     std::int64_t (*value)(const SettingValues&);
   };
   std::vector<Derived> derived = {};
+  // Keys under other names, which versions of transformers differ in: an ending "*" of both stands
+  // for the same rest. Where both are in a file, they must say the same.
+  struct Renamed {
+    std::string_view from, to;
+  };
+  std::vector<Renamed> renamed = {};
+  std::vector<Renamed> renamed_tensors = {};    // a tensor `to` of ours, in files, is `from` too
   std::vector<std::string_view> harmless = {};  // keys that change no result, besides the usual
   std::vector<std::string_view> zeros = {};     // written as 0, where transformers assumes another
 };

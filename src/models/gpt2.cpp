@@ -30,7 +30,9 @@ DecoderForm form_of(const Gpt2Config& c) {
   f.attention_norm = "ln_1", f.attention = "attn", f.mlp_norm = "ln_2", f.mlp = "mlp";
   f.make_norm = layer_norm_part(c.dim, {c.norm_eps, c.bias});
   f.make_attention = fused_attention_part(c.dim, c.heads, attention);
-  f.make_mlp = gelu_mlp_part(c.dim, c.feed_forward(), projection(f.init), projection(residual));
+  f.make_mlp =
+      feed_forward_part(c.dim, {FeedForward::Kind::Plain, c.feed_forward(), "gelu_new",
+                                projection(f.init), projection(residual), "c_fc", "", "c_proj"});
   return f;
 }
 

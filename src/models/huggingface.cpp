@@ -29,13 +29,23 @@ class Names {
   std::string in_file(const std::string& own) const {
     return matches_any(form_.without_prefix, own) ? own : prefix_ + own;
   }
+  // That, or another name of it that the file has.
+  std::string found_in(const ShardedSafetensors& file, const std::string& own) const {
+    std::string name = in_file(own);
+    for (const auto& renamed : form_.renamed_tensors)
+      if (renamed.to == own && !file.find(name) && file.find(std::string(renamed.from)))
+        name = renamed.from;
+    return name;
+  }
   bool may_be_transposed(const std::string& own) const {
     return matches_any(form_.transposed, own);
   }
   bool is_ignored(const std::string& in_file) const {
     const bool has_prefix = !form_.prefix.empty() && in_file.starts_with(form_.prefix);
     const std::string own = has_prefix ? in_file.substr(form_.prefix.size()) : in_file;
-    return matches_any(form_.ignored, own) || matches_any(form_.without_prefix, in_file);
+    return matches_any(form_.ignored, own) || matches_any(form_.without_prefix, in_file) ||
+           std::any_of(form_.renamed_tensors.begin(), form_.renamed_tensors.end(),
+                       [&](const auto& renamed) { return renamed.from == in_file; });
   }
 
  private:
@@ -71,7 +81,7 @@ std::vector<std::string> match(HuggingFaceFolder& folder) {
   std::map<std::string, bool> used;
   for (const VariablePtr& v : wanted) {
     const std::string& own = v->name.str();
-    const std::string name = names.in_file(own);
+    const std::string name = names.found_in(file, own);
     const bool is_turned = transposed && names.may_be_transposed(own);
     const Shape shape = is_turned ? turned(v->type.shape) : v->type.shape;
     const TensorView* t = file.find(name);

@@ -20,14 +20,14 @@ using Json = nlohmann::json;
 // What every model of transformers may say without a change of what it computes: names, types of
 // files, ids of tokens, what generation is to do.
 constexpr std::string_view kHarmless[] = {
-    "_name_or_path", "_attn_implementation*", "attn_implementation", "architectures", "auto_map",
+    "_name_or_path", "_attn_implementation*", "attn_implementation", "architectures", "auto_map.*",
     "begin_suppress_tokens", "bos_token_id", "decoder_start_token_id", "dtype", "eos_token_id",
     "finetuning_task", "gradient_checkpointing", "num_labels", "id2label.*", "initializer_range",
     "label2id.*", "model_type", "output_attentions", "output_hidden_states", "output_past",
     "output_scores", "pad_token_id", "prefix", "problem_type", "return_dict",
     "return_dict_in_generate", "sep_token_id", "suppress_tokens", "task_specific_params.*",
-    "tokenizer_class", "torch_dtype", "torchscript", "transformers_version", "use_bfloat16",
-    "use_cache",
+    "tokenizer_class", "torch_dtype", "torchscript", "transformers.js_config.*",
+    "transformers_version", "unsloth_fixed", "unsloth_version", "use_bfloat16", "use_cache",
     // of generation, in files of before it had one of its own
     "bad_words_ids", "diversity_penalty", "do_sample", "early_stopping",
     "encoder_no_repeat_ngram_size", "exponential_decay_length_penalty", "forced_bos_token_id",
@@ -70,6 +70,7 @@ class Reader {
 
   ModelSpec read() {
     spec_.family = &family();
+    rename();
     for (const ModelSetting& s : spec_.family->settings) spec_.settings.emplace(s.key, value_of(s));
     if (spec_.family->misfit)
       if (const auto misfit = spec_.family->misfit(spec_.settings))
@@ -106,6 +107,30 @@ class Reader {
     throw wrong("model_type is " + in_quotes(type), "model_type one of " + known);
   }
 
+  // Gives keys the names that the family's settings have.
+  void rename() {
+    const std::map<std::string, Json> written = keys_;
+    for (const auto& [key, value] : written)
+      for (const auto& renamed : spec_.family->published.renamed)
+        if (const auto name = name_of(key, renamed)) {
+          keys_.erase(key);
+          const auto [other, is_new] = keys_.emplace(*name, value);
+          if (!is_new && other->second != value)
+            throw wrong(
+                key + " is " + json_text(value) + ", " + *name + " " + json_text(other->second),
+                "the same, or one of them");
+          break;
+        }
+  }
+  static std::optional<std::string> name_of(std::string_view key,
+                                            const PublishedForm::Renamed& renamed) {
+    std::string_view from = renamed.from, to = renamed.to;
+    if (!from.ends_with('*')) return key == from ? std::optional<std::string>(to) : std::nullopt;
+    from.remove_suffix(1), to.remove_suffix(1);
+    if (!key.starts_with(from)) return std::nullopt;
+    return std::string(to) + std::string(key.substr(from.size()));
+  }
+
   // Takes a key away, so that what is left is what nobody knows.
   std::optional<Json> take(std::string_view key) {
     const auto it = keys_.find(std::string(key));
@@ -128,15 +153,32 @@ class Reader {
                     "the same, or one of them");
       if (!found && before) found = std::move(before), key = role.published_before;
     }
+    if (!found && role.null_is && nulls_.contains(key)) return *role.null_is;
     if (!found && role.derived && nulls_.contains(key)) return std::int64_t{0};
     if (!found) return *role.assumed;
-    std::optional<SettingValue> value = setting_of_json(*found);
+    std::optional<SettingValue> value = setting_of_json(in_our_words(*found, role));
     // 0 is ours: it stands for what follows from the others.
     Setting strict = s;
     if (role.derived) strict.limits.least = 1;
     const std::string need = value ? need_of(strict, *value) : "a value of its kind";
     if (!need.empty()) throw wrong(std::string(key) + " is " + in_quotes(found->dump()), need);
     return *value;
+  }
+
+  // A word, or a list of words, as the setting has it; what it does not know stays.
+  static Json in_our_words(Json value, const SettingRole& role) {
+    const auto is_word = [](const Json& j, std::string_view word) {
+      return j.is_string() && j.get_ref<const std::string&>() == word;
+    };
+    for (const auto& [theirs, ours] : role.synonyms)
+      if (is_word(value, theirs)) return std::string(ours);
+    if (role.words.empty() || !value.is_array()) return value;
+    for (Json& entry : value) {
+      const auto it = std::find_if(role.words.begin(), role.words.end(),
+                                   [&](std::string_view word) { return is_word(entry, word); });
+      if (it != role.words.end()) entry = it - role.words.begin();
+    }
+    return value;
   }
 
   void check(const PublishedForm::Fixed& fixed) {
@@ -187,6 +229,12 @@ void put(Json& into, std::string_view key, Json value) {
     put(at, key.substr(dot + 1), std::move(value));
 }
 
+Json in_their_words(Json value, const SettingRole& role) {
+  if (role.words.empty()) return value;
+  for (Json& number : value) number = std::string(role.words.at(number.get<std::size_t>()));
+  return value;
+}
+
 }  // namespace
 
 ModelSpec read_huggingface_config(const Path& path) { return Reader(path).read(); }
@@ -199,10 +247,14 @@ Json huggingface_config(const ModelSpec& spec) {
   for (const ModelSetting& s : spec.family->settings) {
     for (const std::string_view key : s.role.written) put(out, key, json_of(*spec.find(s.key)));
     if (s.role.published.empty()) continue;
+    const SettingValue& value = *spec.find(s.key);
+    if (s.role.only_if_other && value == *s.role.assumed) continue;
     if (s.role.derived)
       put(out, s.role.published, spec.whole(s.key));
+    else if (value == s.role.null_is)
+      put(out, s.role.published, nullptr);
     else
-      put(out, s.role.published, json_of(*spec.find(s.key)));
+      put(out, s.role.published, in_their_words(json_of(value), s.role));
   }
   for (const std::string_view key : form.zeros) put(out, key, 0.0);
   return out;

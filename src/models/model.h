@@ -16,8 +16,12 @@ struct DecodeCache {
   std::vector<nn::KeyValueCache> layers;  // of each block
   VariablePtr position;                   // i32[]: positions filled
   std::int64_t longest = 0;               // positions that there is room for
+  VariablePtr starts = {};                // i32[batch]: of each sequence; null: none is padded
 
   void clear();  // back to an empty sequence
+  // Lets each of `batch` sequences begin at a position of its own, which `starts` then says: what
+  // stands before is padding. Before programs are made with the cache.
+  void allow_padding(std::int64_t batch);
 };
 
 // A language model: of each token's successor it knows what came before alone.

@@ -26,7 +26,8 @@ std::string describe(const ModelSpec& spec) {
     const SettingValue* found = spec.find(s.key);
     if (!found) continue;
     const SettingValue& said = *found;
-    const bool is_list = std::holds_alternative<std::vector<std::int64_t>>(said);
+    const bool is_list = std::holds_alternative<std::vector<std::int64_t>>(said) &&
+                         said != SettingValue(std::vector<std::int64_t>());
     const bool is_whole = std::holds_alternative<std::int64_t>(said);
     if (!is_list && (!is_whole || spec.whole(s.key) == 0)) continue;
     out += between + std::string(s.key) + " " +

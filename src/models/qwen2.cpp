@@ -2,8 +2,12 @@
 
 namespace aloft::models {
 
-Qwen2::Qwen2(const Qwen2Config& c)
-    : Decoder(rotary_sizes(c), rotary_form(c, "Qwen2", true)), config_(c) {}
+DecoderDescription Qwen2Defaults::description(const Qwen2Config& c) {
+  DecoderDescription d = rotary_description(c, "Qwen2");
+  d.attention.qkv_bias = true;
+  d.differs = late_windows(c);
+  return d;
+}
 
 ModelFamily qwen2_family() {
   using C = Qwen2Config;
@@ -13,12 +17,10 @@ ModelFamily qwen2_family() {
   seven.tied = false;
   f.sizes = {rotary_size("qwen2-0.5b", C{}), rotary_size("qwen2-1.5b", C{28, 12, 2, 1536, 8960}),
              rotary_size("qwen2-7b", seven)};
-  f.misfit = rotary_misfit;
+  f.misfit = rotary_misfit<C>;
   f.least_kept = decoder_least_kept;
   f.published = rotary_published("qwen2", "Qwen2ForCausalLM");
-  f.published.fixed.push_back({"use_sliding_window", {"false"}});
-  f.published.fixed.push_back({"layer_types", {"\"full_attention\""}, true});
-  f.published.harmless.insert(f.published.harmless.end(), {"sliding_window", "max_window_layers"});
+  f.published.fixed = {{"use_mrope", {"false"}, true}};  // Qwen2.5's files say it
   f.made_up = {{"vocab", std::int64_t{4096}}};
   return f;
 }

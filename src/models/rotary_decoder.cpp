@@ -1,5 +1,6 @@
 #include "models/rotary_decoder.h"
 
+#include "base/error.h"
 #include "ops/extents.h"
 
 namespace aloft::models {
@@ -10,29 +11,26 @@ std::int64_t gated_width(std::int64_t dim) {
   return extent_product((width + kMultiple - 1) / kMultiple, kMultiple);
 }
 
-std::optional<Misfit> rotary_misfit(const SettingValues& values) {
-  if (auto found = heads_misfit(values)) return found;
-  const auto whole = [&](std::string_view key) {
-    return std::get<std::int64_t>(values.find(key)->second);
-  };
-  if (whole("dim") / whole("heads") % 2 == 0) return std::nullopt;
-  return Misfit{"heads",
-                "{heads} heads{?heads} of dim {dim}{?dim} have an odd number of features each; "
-                "rotary positions turn pairs"};
+std::optional<Misfit> list_misfit(std::string_view key, const std::vector<std::int64_t>& list,
+                                  std::int64_t layers) {
+  if (list.empty() || static_cast<std::int64_t>(list.size()) == layers) return std::nullopt;
+  const std::string name(key);
+  return Misfit{key, std::to_string(list.size()) + " numbers{?" + name +
+                         "} are not one for each of {layers} layers{?layers}"};
 }
 
-SettingValues rotary_start() {
+void need_share(double share, std::string_view family) {
+  if (share > 0 && share <= 1) return;
+  throw UserError("E0210", std::string(family) + ": rotary_share is out of range")
+      .saw(std::to_string(share))
+      .need("above 0, at most 1");
+}
+
+SettingValues rotary_start(bool shares_keys) {
   using I = std::int64_t;
-  return {{"layers", I{6}}, {"heads", I{8}},     {"kv_heads", I{0}}, {"dim", I{256}},
-          {"hidden", I{0}}, {"context", I{256}}, {"vocab", I{0}}};
-}
-
-DecoderForm rotary_names(std::string_view family) {
-  DecoderForm out;
-  out.family = family;
-  out.tokens = "embed_tokens", out.blocks = "layers", out.norm = "norm";
-  out.attention_norm = "input_layernorm", out.attention = "self_attn";
-  out.mlp_norm = "post_attention_layernorm", out.mlp = "mlp";
+  SettingValues out = {{"layers", I{6}}, {"heads", I{8}},     {"dim", I{256}},
+                       {"hidden", I{0}}, {"context", I{256}}, {"vocab", I{0}}};
+  if (shares_keys) out["kv_heads"] = out["head_width"] = I{0};
   return out;
 }
 
@@ -42,12 +40,15 @@ PublishedForm rotary_published(std::string_view model_type, std::string_view arc
   p.architecture = architecture;
   p.prefix = "model.";
   p.ignored = {"layers.*.self_attn.rotary_emb.inv_freq"};  // of older files
-  p.fixed = {{"hidden_act", {"\"silu\""}}, {"rope_parameters.rope_type", {"\"default\""}}};
-  p.derived = {{"head_dim", [](const SettingValues& v) {
-                  return std::get<std::int64_t>(v.find("dim")->second) /
-                         std::get<std::int64_t>(v.find("heads")->second);
-                }}};
   p.harmless = {"attention_dropout"};
+  // transformers 5 gathers what 4 had in several places; both read the older names.
+  p.renamed = {{"rope_parameters.rope_theta", "rope_theta"},
+               {"rope_parameters.partial_rotary_factor", "partial_rotary_factor"},
+               {"rope_parameters.type", "rope_scaling.rope_type"},
+               {"rope_parameters.*", "rope_scaling.*"},
+               {"rope_scaling.rope_theta", "rope_theta"},
+               {"rope_scaling.partial_rotary_factor", "partial_rotary_factor"},
+               {"rope_scaling.type", "rope_scaling.rope_type"}};
   return p;
 }
 

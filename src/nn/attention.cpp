@@ -11,7 +11,8 @@
 
 namespace aloft::nn {
 Tensor attend_cached(const Tensor& q, const Tensor& keys, const Tensor& values,
-                     const KeyValueCache& cache, const Tensor& position) {
+                     const KeyValueCache& cache, const Tensor& position,
+                     const AttentionCachedAttrs& attrs) {
   Emitter& e = current_emitter();
   const auto append = [&](const VariablePtr& variable, const Tensor& rows) {
     Tensor all = cache_write(e.state(variable), cast(rows, variable->type.dtype), position);
@@ -20,7 +21,10 @@ Tensor attend_cached(const Tensor& q, const Tensor& keys, const Tensor& values,
   };
   const Tensor all_keys = append(cache.keys, keys);
   const Tensor all_values = append(cache.values, values);
-  const Tensor o = attention_cached(cast(q, all_keys.dtype()), all_keys, all_values, position);
+  const Tensor queries = cast(q, all_keys.dtype());
+  const Tensor o = cache.starts ? attention_cached(queries, all_keys, all_values, position,
+                                                   e.state(cache.starts), attrs)
+                                : attention_cached(queries, all_keys, all_values, position, attrs);
   return cast(o, q.dtype());
 }
 

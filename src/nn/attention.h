@@ -5,6 +5,7 @@
 #include <string>
 
 #include "nn/linear.h"
+#include "ops/attention.h"
 
 namespace aloft::nn {
 
@@ -22,6 +23,7 @@ struct AttentionOptions {
 // Keys and values of the positions seen so far, of one layer: [B, longest, kv_heads, width].
 struct KeyValueCache {
   VariablePtr keys, values;  // of one type, that in which attention computes
+  VariablePtr starts = {};   // i32[B]: where each sequence begins, behind padding; null: at 0
 };
 
 // What cached attention of every kind does: appends keys and values, [B, n, kv_heads, width], of
@@ -29,7 +31,8 @@ struct KeyValueCache {
 // width] attend to all up to its own -> [B, n, heads, width] in q's type. The cache is never
 // converted as a whole: it decides the type in which attention computes.
 Tensor attend_cached(const Tensor& q, const Tensor& keys, const Tensor& values,
-                     const KeyValueCache& cache, const Tensor& position);
+                     const KeyValueCache& cache, const Tensor& position,
+                     const AttentionCachedAttrs& attrs = {});
 
 // Each position attends to those before it and itself, or to all. Children: qkv [(heads + 2
 // kv_heads) width, dim] (queries, then keys, then values, each head after head) and proj [dim,

@@ -1,11 +1,23 @@
 #include "nn/norm.h"
 
 #include "base/error.h"
+#include "frontend/autocast.h"
+#include "ops/binary.h"
 #include "ops/group_norm.h"
 #include "ops/layer_norm.h"
 #include "ops/rms_norm.h"
 
 namespace aloft::nn {
+namespace {
+
+// In the type that the weight is kept in, f32 up to O2: near 1 a low type has few of the bits of a
+// small weight.
+Tensor plus_one(const Tensor& weight) {
+  const amp::autocast off({.enabled = false});
+  return weight + 1.0;
+}
+
+}  // namespace
 
 LayerNorm::LayerNorm(Module& parent, std::string_view name, std::int64_t dim,
                      const LayerNormOptions& options)
@@ -21,13 +33,16 @@ Tensor LayerNorm::operator()(Operand x) const {
 
 RMSNorm::RMSNorm(Module& parent, std::string_view name, std::int64_t dim,
                  const RMSNormOptions& options)
-    : Layer(parent, name), eps_(options.eps) {
+    : Layer(parent, name), options_(options) {
   need_positive(dim, label("dim"));
-  weight = new_parameter("weight", {dim}, Init::ones(), true);
+  weight = new_parameter("weight", {dim}, options.plus_one ? Init::zeros() : Init::ones(), true);
 }
 
 Tensor RMSNorm::operator()(Operand x) const {
-  return call(x, [&](const Tensor& t) { return rms_norm(t, use(weight), eps_); });
+  return call(x, [&](const Tensor& t) {
+    const Tensor scale = options_.plus_one ? plus_one(use(weight)) : use(weight);
+    return rms_norm(t, scale, options_.eps);
+  });
 }
 
 GroupNorm::GroupNorm(Module& parent, std::string_view name, std::int64_t groups,

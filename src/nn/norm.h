@@ -33,7 +33,8 @@ class LayerNorm : public Layer {
 
 // What an RMSNorm is, besides its extent.
 struct RMSNormOptions {
-  double eps = 1e-6;  // added to the mean square
+  double eps = 1e-6;      // added to the mean square
+  bool plus_one = false;  // the scale is 1 + weight, which begins as zeros: Gemma's
 };
 
 // x / sqrt(mean(x^2) + eps) * weight over the last axis (ops/rms_norm.h). Parameter: weight [dim]
@@ -52,7 +53,7 @@ class RMSNorm : public Layer {
   VariablePtr weight;  // [dim]
 
  private:
-  double eps_;
+  RMSNormOptions options_;
 };
 
 // Default as torch.nn.GroupNorm's.

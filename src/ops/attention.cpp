@@ -9,6 +9,7 @@
 #include "ops/compare.h"
 #include "ops/constant.h"
 #include "ops/kept_type.h"
+#include "ops/logical.h"
 #include "ops/matmul.h"
 #include "ops/op.h"
 #include "ops/reduce.h"
@@ -26,8 +27,13 @@ double scale_of(double scale, const Shape& q) {
   return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(q[3].max()));
 }
 
-void check_heads(double scale, Infer& c) {
-  c.check(std::isfinite(scale), "scale is " + std::to_string(scale), "a finite number");
+// What attention and its cached form have in common.
+template <class Attributes>
+void check_heads(const Attributes& a, Infer& c) {
+  c.check(std::isfinite(a.scale), "scale is " + std::to_string(a.scale), "a finite number");
+  c.check(a.window >= 0, "window is " + std::to_string(a.window), "0 or more");
+  c.check(a.cap == 0 || (a.cap >= 1e-30 && a.cap <= 1e30), "cap is " + std::to_string(a.cap),
+          "1e-30 to 1e30, or 0");
   c.need_float(0);
   for (int i : {0, 1, 2}) {
     c.need_rank(i, 4, 4);
@@ -46,7 +52,8 @@ void check_heads(double scale, Infer& c) {
 }
 
 void check_operands(const A& a, Infer& c) {
-  check_heads(a.scale, c);
+  check_heads(a, c);
+  c.check(a.window == 0 || a.causal, "a window without a causal mask", "causal = true");
   const std::int64_t queries = c.shape(0)[1].max(), keys = c.shape(1)[1].max();
   c.check(queries == 0 || keys > 0, "there is no key", "at least one key");
   c.check(!a.causal || queries <= keys, "more queries than keys",
@@ -73,25 +80,41 @@ Tensor heads_last(const Tensor& t, const Shape& shape, DType dtype) {
   return cast(transpose(reshape(t, {shape[0], shape[2], shape[1], shape[3]}), {0, 2, 1, 3}), dtype);
 }
 
-Tensor masked_scores(const Tensor& q, const Tensor& k, double scale, const Tensor& mask) {
-  Tensor s = matmul(q, k, false, true) * scale;
-  if (!mask.is_defined()) return s;
-  return where(mask, s, scalar_like(s, -std::numeric_limits<double>::infinity()));
+// Scores as the softmax takes them, and what is left of a score's cotangent behind the cap; that
+// is undefined where nothing is capped.
+struct Scores {
+  Tensor s, slope;
+};
+Scores scores_of(const Tensor& q, const Tensor& k, double scale, double cap, const Tensor& mask) {
+  Scores out{matmul(q, k, false, true) * scale, {}};
+  if (cap > 0) {
+    const Tensor bent = tanh(out.s / cap);
+    out.slope = 1.0 - square(bent);
+    out.s = bent * cap;
+  }
+  if (mask.is_defined())
+    out.s = where(mask, out.s, scalar_like(out.s, -std::numeric_limits<double>::infinity()));
+  return out;
 }
 
 // [T, S]: which keys a query sees; undefined where it sees all. `first` is how many keys the
-// first query sees before itself.
-Tensor mask_of(const Tensor& like, std::int64_t queries, std::int64_t keys, const Tensor& first) {
+// first query sees before itself, `window` how many any sees; 0: all.
+Tensor mask_of(const Tensor& like, std::int64_t queries, std::int64_t keys, const Tensor& first,
+               std::int64_t window) {
   EmitterScope scope(*like.emitter());
   const Tensor row = reshape(iota(queries, DType::I32), {queries, 1}) + first;
-  return less_equal(iota(keys, DType::I32), row);
+  const Tensor key = iota(keys, DType::I32);
+  const Tensor seen = less_equal(key, row);
+  if (window == 0 || window >= keys) return seen;
+  return logical_and(seen, greater(key, row - full({}, static_cast<double>(window), DType::I32)));
 }
 
 Tensor causal_mask(const A& a, const Tensor& q, const Tensor& k) {
   if (!a.causal) return {};
   const std::int64_t queries = q.dim(1).max(), keys = k.dim(1).max();
   EmitterScope scope(*q.emitter());
-  return mask_of(q, queries, keys, full({}, static_cast<double>(keys - queries), DType::I32));
+  return mask_of(q, queries, keys, full({}, static_cast<double>(keys - queries), DType::I32),
+                 a.window);
 }
 
 std::vector<Tensor> body(const A& a, std::span<const Tensor> in) {
@@ -100,7 +123,7 @@ std::vector<Tensor> body(const A& a, std::span<const Tensor> in) {
   const std::int64_t kv = in[1].dim(2).max();
   const Tensor q = heads_first(in[0], kv, wide), k = heads_first(in[1], kv, wide),
                v = heads_first(in[2], kv, wide);
-  const Tensor s = masked_scores(q, k, scale_of(a.scale, shape), causal_mask(a, in[0], in[1]));
+  const Tensor s = scores_of(q, k, scale_of(a.scale, shape), a.cap, causal_mask(a, in[0], in[1])).s;
   const Tensor top = max(s, {-1}, true);
   const Tensor lse = log(sum(exp(s - top), {-1}, true)) + top;
   return {heads_last(matmul(exp(s - lse), v), shape, in[0].dtype()),
@@ -134,12 +157,15 @@ struct SampleShape {
 };
 
 const SampleShape kSamples[] = {
-    {{true, 0}, 2, 5, 5, 2, 2, 4},      {{false, 0}, 1, 3, 7, 2, 1, 8},
-    {{true, 0.5}, 1, 3, 7, 4, 2, 3},    {{true, 0}, 1, 1, 1, 1, 1, 1},
-    {{false, 2}, 3, 1, 17, 1, 1, 5},    {{true, 0}, 0, 4, 4, 2, 2, 4},
-    {{true, 0}, 2, 0, 0, 2, 2, 4},      {{true, 0}, 1, 70, 133, 2, 1, 16},
-    {{true, 0}, 1, 129, 129, 1, 1, 64}, {{false, 0}, 1, 3, 4097, 1, 1, 4},
-    {{false, 0}, 1, 4097, 3, 1, 1, 4},  {{false, 0}, 1, 2, 3, 1, 1, 4097},
+    {{true, 0}, 2, 5, 5, 2, 2, 4},         {{false, 0}, 1, 3, 7, 2, 1, 8},
+    {{true, 0.5}, 1, 3, 7, 4, 2, 3},       {{true, 0}, 1, 1, 1, 1, 1, 1},
+    {{false, 2}, 3, 1, 17, 1, 1, 5},       {{true, 0}, 0, 4, 4, 2, 2, 4},
+    {{true, 0}, 2, 0, 0, 2, 2, 4},         {{true, 0}, 1, 70, 133, 2, 1, 16},
+    {{true, 0}, 1, 129, 129, 1, 1, 64},    {{false, 0}, 1, 3, 4097, 1, 1, 4},
+    {{false, 0}, 1, 4097, 3, 1, 1, 4},     {{false, 0}, 1, 2, 3, 1, 1, 4097},
+    {{true, 0, 3}, 2, 5, 7, 2, 1, 4},      {{true, 0, 1}, 1, 6, 6, 1, 1, 4},
+    {{true, 0, 70}, 1, 97, 150, 2, 1, 16}, {{true, 0, 0, 1.5}, 1, 5, 7, 2, 2, 4},
+    {{false, 2, 0, 3}, 1, 3, 9, 2, 1, 5},  {{true, 0, 40, 2}, 1, 129, 129, 1, 1, 16},
 };
 
 const SampleShape kSpecial[] = {{{}, 2, 5, 7, 2, 1, 4}, {{}, 1, 70, 133, 1, 1, 16}};
@@ -207,7 +233,8 @@ void infer_grad(const A& a, Infer& c) {
 }
 
 // With P = exp(S - lse): dV = P^T dO, dS = P (dO V^T - rowsum(dO O) + dlse), dQ = scale dS K,
-// dK = scale dS^T Q; keys and values sum over the queries' heads that share them.
+// dK = scale dS^T Q; keys and values sum over the queries' heads that share them. Capped scores
+// hand on 1 - tanh^2 of dS.
 std::vector<Tensor> grad_body(const A& a, std::span<const Tensor> in) {
   const DType wide = statistics_type(in[0].dtype());
   const Shape shape = in[0].shape(), kv_shape = in[1].shape();
@@ -217,11 +244,12 @@ std::vector<Tensor> grad_body(const A& a, std::span<const Tensor> in) {
                v = heads_first(in[2], kv, wide), o = heads_first(in[3], kv, wide),
                d = heads_first(in[5], kv, wide);
   const Shape rows{shape[0], kv, shape[2].max() / kv, shape[1], 1};
-  const Tensor s = masked_scores(q, k, scale, causal_mask(a, in[0], in[1]));
-  const Tensor p = exp(s - reshape(cast(in[4], wide), rows));
+  const Scores scores = scores_of(q, k, scale, a.cap, causal_mask(a, in[0], in[1]));
+  const Tensor p = exp(scores.s - reshape(cast(in[4], wide), rows));
   Tensor delta = sum(d * o, {-1}, true);
   if (in.size() > 6) delta = delta - reshape(cast(in[6], wide), rows);
-  const Tensor ds = p * (matmul(d, v, false, true) - delta) * scale;
+  Tensor ds = p * (matmul(d, v, false, true) - delta) * scale;
+  if (scores.slope.is_defined()) ds = ds * scores.slope;
   const Tensor dk = sum(matmul(ds, q, true, false), {2}, true);
   const Tensor dv = sum(matmul(p, d, true, false), {2}, true);
   const DType dtype = in[0].dtype();
@@ -276,13 +304,21 @@ OpDef attention_grad_op() {
 }
 
 void infer_cached(const AttentionCachedAttrs& a, Infer& c) {
-  c.need_count(4);
-  check_heads(a.scale, c);
+  c.need_count(4, 5);
+  check_heads(a, c);
   const TensorType length{DType::I32, Shape{}};
   c.check(c.in(3) == length, "the length has the wrong type", length.str());
+  const TensorType starts{DType::I32, Shape{c.shape(0)[0]}};
+  c.check(c.count() < 5 || c.in(4) == starts, "the starts have the wrong type", starts.str());
   c.check(c.shape(0)[1].max() <= c.shape(1)[1].max(), "more queries than the cache has entries",
           "at most as many queries as entries");
   c.out(c.in(0));
+}
+
+// [B, 1, 1, 1, S]: which keys are those of a sequence.
+Tensor behind_starts(const Tensor& starts, std::int64_t keys) {
+  EmitterScope scope(*starts.emitter());
+  return greater_equal(iota(keys, DType::I32), reshape(starts, {starts.dim(0), 1, 1, 1, 1}));
 }
 
 std::vector<Tensor> cached_body(const AttentionCachedAttrs& a, std::span<const Tensor> in) {
@@ -291,24 +327,37 @@ std::vector<Tensor> cached_body(const AttentionCachedAttrs& a, std::span<const T
   const std::int64_t kv = in[1].dim(2).max();
   const Tensor q = heads_first(in[0], kv, wide), k = heads_first(in[1], kv, wide),
                v = heads_first(in[2], kv, wide);
-  const Tensor mask = mask_of(in[0], shape[1].max(), in[1].dim(1).max(), in[3]);
-  const Tensor s = masked_scores(q, k, scale_of(a.scale, shape), mask);
-  const Tensor e = exp(s - max(s, {-1}, true));
-  return {heads_last(matmul(e / sum(e, {-1}, true), v), shape, in[0].dtype())};
+  const std::int64_t keys = in[1].dim(1).max();
+  Tensor mask = mask_of(in[0], shape[1].max(), keys, in[3], a.window);
+  if (in.size() > 4) mask = logical_and(mask, behind_starts(in[4], keys));
+  const Tensor s = scores_of(q, k, scale_of(a.scale, shape), a.cap, mask).s;
+  const Tensor top = max(s, {-1}, true);
+  if (in.size() < 5) {
+    const Tensor e = exp(s - top);
+    return {heads_last(matmul(e / sum(e, {-1}, true), v), shape, in[0].dtype())};
+  }
+  // Rows that see nothing have no largest score, and no sum.
+  const Tensor sees = any(mask, {-1}, true);
+  const Tensor e = exp(s - where(sees, top, scalar_like(top, 0)));
+  const Tensor total = sum(e, {-1}, true);
+  const Tensor p = e / where(sees, total, scalar_like(total, 1));
+  return {heads_last(matmul(p, v), shape, in[0].dtype())};
 }
 
 OpDef attention_cached_op() {
   using C = AttentionCachedAttrs;
   return define<C>({
       .name = "attention_cached",
-      .doc = "Attention of new queries over a cache of keys and values: query i sees the first "
-             "length + i + 1 entries; the others are never read by a kernel and must be finite.",
+      .doc =
+          "Attention of new queries over a cache of keys and values: query i sees the first "
+          "length + i + 1 entries, from its sequence's start on where there are starts; the others "
+          "are never read by a kernel and must be finite.",
       .infer = infer_cached,
       .numeric = Numeric::Narrow,
       .meaning = Body<C>(cached_body),
       .vjp = FromBody{},
       .cost = [](const C&, CallTypes in, CallTypes out) { return cost(2, in, out, false); },
-      .labels = "b * h *, b * h *, b * h *, -> b * h *",
+      .labels = "b * h *, b * h *, b * h *, , b -> b * h *",
       .fusion = Fusion::Opaque,
       .onnx = no_onnx(),
       .samples =
@@ -316,7 +365,8 @@ OpDef attention_cached_op() {
             const auto one = [&](SampleShape shape, int length) {
               auto in = qkv_of(shape);
               in.push_back(ids({}, length, length + 1));
-              s.add(C{shape.attrs.scale}, in).inner_roundings = kInnerRoundings;
+              s.add(C{shape.attrs.scale, shape.attrs.window, shape.attrs.cap}, in).inner_roundings =
+                  kInnerRoundings;
             };
             one({{}, 2, 1, 9, 2, 2, 4}, 0);
             one({{}, 2, 1, 9, 2, 1, 4}, 8);
@@ -326,11 +376,27 @@ OpDef attention_cached_op() {
             one({{}, 1, 3, 4097, 1, 1, 4}, 4090);
             one({{}, 1, 2, 3, 1, 1, 4097}, 1);
             one({{}, 0, 1, 9, 2, 2, 4}, 3);
+            one({{true, 0, 4}, 2, 1, 9, 2, 1, 4}, 7);
+            one({{true, 0, 4}, 2, 3, 9, 2, 1, 4}, 1);
+            one({{true, 0, 30}, 1, 12, 90, 2, 1, 16}, 61);
+            one({{true, 0, 0, 1.5}, 2, 1, 9, 2, 2, 4}, 5);
+            one({{true, 0, 5, 2}, 1, 11, 40, 2, 1, 16}, 20);
+            const auto padded = [&](const SampleShape& shape, int length, double last) {
+              auto in = qkv_of(shape);
+              in.push_back(ids({}, length, length + 1));
+              in.push_back(ids({shape.batch}, 0, last));
+              s.add(C{0, shape.attrs.window, shape.attrs.cap}, in, "padding").inner_roundings =
+                  kInnerRoundings;
+            };
+            padded({{}, 3, 1, 9, 2, 1, 4}, 6, 6);
+            padded({{}, 3, 4, 9, 2, 2, 4}, 3, 7);  // some queries are padding
+            padded({{}, 2, 3, 9, 1, 1, 4}, 2, 9);  // perhaps all are
+            padded({{true, 0, 4, 2}, 2, 12, 90, 2, 1, 16}, 61, 70);
             auto all_seen = qkv_of({{}, 2, 1, 9, 2, 1, 4});
             all_seen.push_back(ids({}, 8, 9));
             s.add_special(C{}, all_seen, {0, 1, 2}, kInnerRoundings);
           },
-      .keep_inputs = {3},
+      .keep_inputs = {3, 4},
   });
 }
 
@@ -346,6 +412,10 @@ Tensor attention(Operand q, Operand k, Operand v, const AttentionAttrs& attrs) {
 Tensor attention_cached(Operand q, Operand k, Operand v, Operand length,
                         const AttentionCachedAttrs& attrs) {
   return emit_one("attention_cached", to_attrs(attrs), {q, k, v, length});
+}
+Tensor attention_cached(Operand q, Operand k, Operand v, Operand length, Operand starts,
+                        const AttentionCachedAttrs& attrs) {
+  return emit_one("attention_cached", to_attrs(attrs), {q, k, v, length, starts});
 }
 
 std::vector<Product> attention_products(std::int64_t heads, std::int64_t queries, std::int64_t keys,

@@ -1,8 +1,10 @@
 #include "ops/rotary.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/op.h"
+#include "ops/rotary_scaling.h"
 
 namespace aloft {
 namespace {
@@ -21,9 +23,17 @@ void infer(const A& a, Infer& c) {
             "constant positions, heads and width");
   c.check(p == Shape{x[1]} || p == Shape{x[0], x[1]}, "the positions have shape " + p.str(),
           Shape{x[1]}.str() + " or " + Shape{x[0], x[1]}.str());
-  c.check(x[3].is_constant() && x[3].max() % 2 == 0, "a head has an odd width",
-          "an even last dimension");
+  c.check(a.turned >= 0 && a.turned <= x[3].max(), "turned is " + std::to_string(a.turned),
+          "0 to " + x[3].str() + ", the width of a head");
+  const std::int64_t turned = a.turned > 0 ? a.turned : x[3].max();
+  c.check(turned % 2 == 0, "an odd number of features turns",
+          a.turned > 0 ? "an even number" : "an even last dimension");
   c.check(a.base > 0, "the base is not positive", "base > 0");
+  const auto scaling = parse_rotary_scaling(a.scaling);
+  c.check(scaling.has_value(), "the scaling is \"" + a.scaling + "\"",
+          "a kind and its numbers, such as llama3 factor=8 original=8192 low=1 high=4");
+  const std::string need = need_of(*scaling, a.base, turned);
+  c.check(need.empty(), "the scaling is \"" + a.scaling + "\"", need);
   c.out(c.in(0));
 }
 
@@ -31,20 +41,26 @@ void evaluate(const A& a, EvalCall& c) {
   const HostArray &x = c.in[0], &positions = c.in[1];
   HostArray& y = c.out[0];
   const std::int64_t length = x.shape[1], heads = x.shape[2], width = x.shape[3];
-  const std::int64_t half = width / 2;
+  const std::int64_t turned = a.turned > 0 ? a.turned : width, half = turned / 2;
+  const RotaryRates rates = rotary_rates(*parse_rotary_scaling(a.scaling), a.base, turned);
+  double largest = 0;
+  for (const double p : positions.values) largest = std::max(largest, p);
+  const std::vector<double>& turns = rates.of(largest);
   for (std::int64_t token = 0; token < x.shape[0] * length; ++token) {
     const double position = positions[positions.rank() == 2 ? token : token % length];
-    for (std::int64_t h = 0; h < heads; ++h)
+    for (std::int64_t h = 0; h < heads; ++h) {
+      const std::int64_t head = (token * heads + h) * width;
+      for (std::int64_t i = turned; i < width; ++i) y[head + i] = x[head + i];
       for (std::int64_t i = 0; i < half; ++i) {
-        const double turn =
-            std::pow(a.base, -2.0 * static_cast<double>(i) / static_cast<double>(width));
-        const double angle = position * turn * (a.inverse ? -1 : 1);
-        const std::int64_t head = (token * heads + h) * width;
+        const double angle = position * turns[static_cast<std::size_t>(i)] * (a.inverse ? -1 : 1);
+        const double cosine = rates.magnitude * std::cos(angle),
+                     sine = rates.magnitude * std::sin(angle);
         const std::int64_t p = head + (a.interleaved ? 2 * i : i);
         const std::int64_t q = a.interleaved ? p + 1 : p + half;
-        y[p] = x[p] * std::cos(angle) - x[q] * std::sin(angle);
-        y[q] = x[q] * std::cos(angle) + x[p] * std::sin(angle);
+        y[p] = x[p] * cosine - x[q] * sine;
+        y[q] = x[q] * cosine + x[p] * sine;
       }
+    }
   }
 }
 
@@ -60,8 +76,18 @@ void samples(Samples& s) {
   one({}, {1, 4097, 1, 2}, {4097}, 5000);
   one({}, {1, 17, 3, 0}, {17}, 50);
   one({}, {0, 3, 2, 4}, {3}, 50);
-  for (const bool interleaved : {false, true})
+  for (const bool interleaved : {false, true}) {
+    one({10000, interleaved, false, 6}, {2, 3, 2, 9}, {3}, 20);
+    one({10000, interleaved, true, 34}, {2, 3, 2, 80}, {2, 3}, 20);
     s.add_special(A{10000, interleaved}, {{{2, 5, 3, 34}}, ids({5}, 0, 50)}, {0});
+  }
+  for (const char* scaling : {"linear factor=4", "llama3 factor=8 original=64 low=1 high=4",
+                              "yarn factor=4 original=32 magnitude=1.1386294361119891",
+                              "yarn factor=4 original=32 fast=8 slow=2 truncate=0"})
+    one({10000, false, false, 0, scaling}, {2, 3, 2, 34}, {3}, 100);
+  for (const int last : {4, 40})  // within the first positions, and beyond them
+    one({10000, false, true, 4, "longrope original=30 magnitude=1.25 within=1,2 beyond=3,5"},
+        {1, 3, 2, 6}, {3}, last);
 }
 
 }  // namespace
@@ -75,8 +101,9 @@ std::vector<OpDef> rotary_ops() {
       .numeric = Numeric::Widen,
       .meaning = Eval<A>(evaluate),
       .vjp = VjpOf<A>([](const A& a, Vjp& g) {
-        if (g.needs(0))
-          g.give(0, rotary(g.cotangent(0), g.in(1), {a.base, a.interleaved, !a.inverse}));
+        A back = a;
+        back.inverse = !a.inverse;
+        if (g.needs(0)) g.give(0, rotary(g.cotangent(0), g.in(1), back));
       }),
       .cost = [](const A&, CallTypes in, CallTypes out) { return elementwise_cost(3, in, out); },
       .labels = "b t h *, t -> b t h *",

@@ -43,8 +43,10 @@ OTHERS = {
     "bench step": {"--device": "a place", "--model": "what is timed", "--steps": "timed steps, not train.steps",
                    "--set": "names its key", "--json": "form", "--no-limit": "what is measured",
                    "--probe": "what the cost is measured of", "--probe-every": "with --probe",
-                   **{f"--{key}": "of other families" for key in ("kv_heads", "filters", "channels", "height",
-                                                                  "width", "features", "classes")}},
+                   **{f"--{key}": "of other families" for key in (
+                       "kv_heads", "head_width", "score_width", "window", "window_from", "window_every",
+                       "plain_every", "rotary_original", "filters", "channels", "height", "width", "features",
+                       "classes")}},
     "explain precision": {"--device": "a place", "--set": "names its key", "--program": "which", "--json": "form"},
     "explain plan": {"--device": "a place", "--set": "names its key", "--json": "form"},
     "explain graph": {"--device": "a place", "--set": "names its key", "--program": "which", "--json": "form"},

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "ops/attention.h"
 #include "ops/conv2d.h"
 #include "ops/cross_entropy.h"
 #include "ops/embedding.h"
@@ -10,6 +11,7 @@
 #include "ops/layer_norm.h"
 #include "ops/op.h"
 #include "ops/pool2d.h"
+#include "ops/rotary.h"
 #include "ops/wrong_calls.h"
 
 namespace aloft {
@@ -22,6 +24,11 @@ constexpr DType kF32 = DType::F32, kI32 = DType::I32;
 std::vector<Wrong> wrong_calls() {
   const TensorType x{kF32, {4, 8}}, image{kF32, {2, 3, 8, 8}}, weight{kF32, {5, 3, 3, 3}};
   const Conv2dAttrs two_groups{{1, 1}, {0, 0}, {1, 1}, 2};
+  const TensorType heads{kF32, {2, 3, 4, 8}};
+  const std::vector<TensorType> turning{heads, {kI32, {3}}};
+  const auto scaled = [](const char* scaling) {
+    return RotaryAttrs{10000, false, false, 0, scaling};
+  };
   return {
       {"linear", {}, {x, {kF32, {8, 5}}}, "swap its axes"},
       {"linear", {}, {x, {DType::BF16, {5, 8}}}, "the same element type"},
@@ -39,6 +46,16 @@ std::vector<Wrong> wrong_calls() {
       {"cross_entropy", to_attrs(CrossEntropyAttrs{-100, 1.5}), {x, {kI32, {4}}}, "from 0 to 1"},
       {"rotary", {}, {{kF32, {2, 3, 4, 7}}, {kI32, {3}}}, "an even last dimension"},
       {"rotary", {}, {{kF32, {2, 3, 4, 8}}, {kI32, {4}}}, "[3] or [2,3]"},
+      {"rotary", to_attrs(RotaryAttrs{10000, false, false, 10}), turning, "0 to 8"},
+      {"rotary", to_attrs(RotaryAttrs{10000, false, false, 3}), turning, "an even number"},
+      {"rotary", to_attrs(scaled("fast")), turning, "one of default, linear, llama3, yarn"},
+      {"rotary", to_attrs(scaled("linear factor")), turning, "a kind and its numbers"},
+      {"rotary", to_attrs(scaled("linear factor=0")), turning, "a positive factor"},
+      {"rotary", to_attrs(scaled("longrope original=4")), turning, "4 positive numbers"},
+      {"attention", to_attrs(AttentionAttrs{true, 0, -1}), {heads, heads, heads}, "0 or more"},
+      {"attention", to_attrs(AttentionAttrs{false, 0, 2}), {heads, heads, heads}, "causal = true"},
+      {"attention", to_attrs(AttentionAttrs{true, 0, 0, -2}), {heads, heads, heads}, "or 0"},
+      {"attention_cached", {}, {heads, heads, heads, {kI32, {}}, {kI32, {3}}}, "i32[2]"},
       {"group_norm", to_attrs(GroupNormAttrs{2}), {image}, "divides"},
       {"batch_norm",
        {},

@@ -14,6 +14,7 @@ from transformers import (LlamaConfig, LlamaForCausalLM, MistralConfig, MistralF
 import gpt2_model as gpt2
 import measure
 from families import Tensors
+from in_double import in_double
 
 # name: (class, config, batch, length, seed)
 MODELS = {
@@ -53,7 +54,8 @@ def draw_weights(made, config, rng):
 
 def written_out(config, weights, tokens, targets):
     """The same model in float64, written out: transformers computes norms, angles and softmax in float32 whatever
-    the type of the model. build_one() holds it to transformers' own float32 results."""
+    the type of the model. build_one() holds it to transformers' own float32 results, and to its own code in float64,
+    which judges the other families (checkpoints.py)."""
     p = {n: torch.from_numpy(w).double().requires_grad_() for n, w in weights.items()}
     heads, kv_heads = config.num_attention_heads, config.num_key_value_heads
     width = config.hidden_size // heads
@@ -117,8 +119,11 @@ def build_one(name):
     ask = (made, config, weights, tokens, targets)
     exact = written_out(*ask[1:])
     single = judge(*ask, dtype=torch.float32)
+    with in_double():
+        double = judge(*ask, dtype=torch.float64)
     for n, of in exact.items():
         assert measure.error(single[n], of) < 1e-5, (name, n)
+        assert measure.error(double[n], of) < 1e-12, (name, n)
     own_error = {"torch_fp32_error": {n: measure.error(single[n], exact[n]) for n in exact}}
     for low_name, low in measure.LOW_TYPES.items():
         runs = [judge(*ask, dtype=torch.float32, autocast=low), judge(*ask, dtype=low)]

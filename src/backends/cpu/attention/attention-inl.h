@@ -51,14 +51,25 @@ inline void store_rows(const float* rows, std::int64_t ld, std::int64_t count, v
 // ---- operands of the products in f32 ----
 
 // Which of a block's elements a causal mask leaves: row r (a key) is seen by columns (queries)
-// from first + r on. Not masked at all where that is never positive. Rows and columns go by
-// vectors: what no element of a group of rows and a vector of columns needs is not computed, and
-// what is computed beyond the mask becomes zero.
+// from first + r on, and in a block at the edge of a window by those before first + r + window.
+// Not masked at all where that leaves all. Rows and columns go by vectors: what no element of a
+// group of rows and a vector of columns needs is not computed, and what is computed beyond the mask
+// becomes zero.
 struct BlockMask {
   std::int64_t first = 0, keys = 0;
   bool masks = false;
+  std::int64_t window = 0;  // 0: hides nothing of this block
   HWY_INLINE hn::Mask<Floats> seen(std::int64_t row, FloatV columns) const {
     return hn::Ge(columns, hn::Set(Floats(), static_cast<float>(first + row)));
+  }
+  HWY_INLINE hn::Mask<Floats> seen_in_window(std::int64_t row, FloatV columns) const {
+    const auto end = hn::Set(Floats(), static_cast<float>(first + row + window));
+    return hn::And(seen(row, columns), hn::Lt(columns, end));
+  }
+  // Rows that the window hides from some of a vector's columns.
+  std::int64_t rows_behind(std::int64_t column) const {
+    if (window == 0) return 0;
+    return std::clamp<std::int64_t>(column + kVectorLanes - first - window, 0, rows_until(column));
   }
   // Rows that all of a vector's columns see, and those that any group of rows needs of it.
   std::int64_t rows_before(std::int64_t column) const {
@@ -136,12 +147,13 @@ struct F32Operands {
   }
 };
 
-inline BlockMask mask_of(bool causal, std::int64_t first_key, std::int64_t keys,
+inline BlockMask mask_of(const AttentionShape& s, std::int64_t first_key, std::int64_t keys,
                          std::int64_t first_query, std::int64_t seen_before) {
   BlockMask m;
   m.keys = keys;
   m.first = first_key - first_query - seen_before;
-  m.masks = causal && m.first + keys - 1 > 0;
+  m.masks = s.causal && m.first + keys - 1 > 0;
+  if (s.window > 0 && kBlock > m.first + s.window) m.window = s.window;
   return m;
 }
 
@@ -154,6 +166,20 @@ HWY_INLINE hn::Mask<Floats> is_far(FloatV shift) {
 HWY_INLINE FloatV shifted_score(FloatV score, FloatV factor, FloatV shift, hn::Mask<Floats> far) {
   return hn::IfThenElse(far, hn::Sub(hn::Mul(score, factor), shift),
                         hn::MulSub(score, factor, shift));
+}
+
+// Scores s of a block become cap tanh(scale s / cap), and slopes, if wanted, what is left of a
+// score's cotangent: scale (1 - tanh^2).
+inline void bend(float* s, float* slopes, float scale, float cap, const BlockMask& mask) {
+  const Floats d;
+  const FloatV inner = hn::Set(d, scale / cap), outer = hn::Set(d, cap), whole = hn::Set(d, scale);
+  for (std::int64_t r = 0; r < mask.keys; ++r)
+    for (std::int64_t j = mask.column_of(r); j < kBlock; j += kVectorLanes) {
+      const std::int64_t at = r * kBlock + j;
+      const FloatV t = tanh_of(hn::Mul(hn::LoadU(d, s + at), inner));
+      hn::StoreU(hn::Mul(t, outer), d, s + at);
+      if (slopes) hn::StoreU(hn::NegMulAdd(hn::Mul(t, t), whole, whole), d, slopes + at);
+    }
 }
 
 HWY_INLINE FloatV columns_from(std::int64_t j) { return hn::Iota(Floats(), static_cast<float>(j)); }

@@ -29,7 +29,9 @@ struct AttentionShape {
   std::int64_t heads = 1, kv_heads = 1, width = 0;
   bool causal = false;
   float scale = 1;
-  HeadsLayout q, k, v, o;  // gradients lie as their operands do
+  std::int64_t window = 0;  // keys that a causal query sees at most; 0: all
+  float cap = 0;            // scores s become cap tanh(s / cap); 0: they stay
+  HeadsLayout q, k, v, o;   // gradients lie as their operands do
   int threads = 1;
 };
 

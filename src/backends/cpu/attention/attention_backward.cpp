@@ -25,28 +25,41 @@ void cotangents_of(float* s, float* dp, float scale, const BlockMask& mask, cons
   const FloatV factor = hn::Set(d, scale);
   for (std::int64_t j = 0; j < kBlock; j += kVectorLanes) {
     const std::int64_t plain = mask.rows_before(j), until = mask.rows_until(j);
+    const std::int64_t behind = mask.rows_behind(j), edge = std::max(plain, behind);
     const FloatV columns = columns_from(j), log_sum = hn::LoadU(d, lse + j),
                  row_sum = hn::LoadU(d, delta + j);
-    const auto row = [&](std::int64_t r, bool masked, auto shifted) HWY_ATTR {
+    enum class Mask { None, Causal, Window };
+    const auto row = [&](std::int64_t r, Mask hides, auto shifted) HWY_ATTR {
       float *at = s + r * kBlock + j, *dp_at = dp + r * kBlock + j;
       FloatV p = exp_below(shifted(hn::LoadU(d, at)));
       FloatV ds = hn::Mul(hn::Mul(p, hn::Sub(hn::LoadU(d, dp_at), row_sum)), factor);
-      if (masked) {
-        p = hn::IfThenElseZero(mask.seen(r, columns), p);
-        ds = hn::IfThenElseZero(mask.seen(r, columns), ds);
+      if (hides != Mask::None) {
+        const auto seen =
+            hides == Mask::Causal ? mask.seen(r, columns) : mask.seen_in_window(r, columns);
+        p = hn::IfThenElseZero(seen, p);
+        ds = hn::IfThenElseZero(seen, ds);
       }
       hn::StoreU(p, d, at);
       hn::StoreU(ds, d, dp_at);
     };
     const auto rows = [&](auto shifted) HWY_ATTR {
-      for (std::int64_t r = 0; r < plain; ++r) row(r, false, shifted);
-      for (std::int64_t r = plain; r < until; ++r) row(r, true, shifted);
+      for (std::int64_t r = 0; r < behind; ++r) row(r, Mask::Window, shifted);
+      for (std::int64_t r = behind; r < plain; ++r) row(r, Mask::None, shifted);
+      for (std::int64_t r = edge; r < until; ++r) row(r, Mask::Causal, shifted);
     };
     if (const auto far = is_far(log_sum); hn::AllFalse(d, far))
       rows([&](FloatV x) HWY_ATTR { return hn::MulSub(x, factor, log_sum); });
     else
       rows([&](FloatV x) HWY_ATTR { return shifted_score(x, factor, log_sum, far); });
   }
+}
+
+// Cotangents of capped scores, on to those of what was capped.
+void times_slopes(float* ds, const float* slopes, const BlockMask& mask) {
+  const Floats d;
+  for (std::int64_t r = 0; r < mask.keys; ++r)
+    for (std::int64_t i = r * kBlock + mask.column_of(r); i < (r + 1) * kBlock; i += kVectorLanes)
+      hn::StoreU(hn::Mul(hn::LoadU(d, ds + i), hn::LoadU(d, slopes + i)), d, ds + i);
 }
 
 // Where a task gathers gradients: rows of `ld`.
@@ -66,7 +79,7 @@ struct BlockCall {
 
 class F32Backward {
  public:
-  F32Backward(const AttentionShape& s, Carve& carve) : o_(s), scale_(s.scale) {
+  F32Backward(const AttentionShape& s, Carve& carve) : o_(s), scale_(s.scale), cap_(s.cap) {
     k_memory_ = carve.take<float>(o_.rows_floats(s.keys));
     v_memory_ = carve.take<float>(o_.rows_floats(s.keys));
     for (Head* h : {&q_, &do_}) {
@@ -75,6 +88,7 @@ class F32Backward {
     }
     s_ = carve.take<float>(kBlock * kBlock);
     dp_ = carve.take<float>(kBlock * kBlock);
+    slopes_ = carve.take<float>(cap_ > 0 ? kBlock * kBlock : 0);
   }
   std::int64_t ld() const { return o_.ld; }
 
@@ -90,7 +104,9 @@ class F32Backward {
     const std::int64_t turned = c.query * o_.width;  // turned blocks lie one after another
     o_.scores(k_, c.key, c.mask, q_.turned + turned, s_);
     o_.scores(v_, c.key, c.mask, do_.turned + turned, dp_);
-    cotangents_of(s_, dp_, scale_, c.mask, c.lse, c.delta);
+    if (cap_ > 0) bend(s_, slopes_, scale_, cap_, c.mask);
+    cotangents_of(s_, dp_, cap_ > 0 ? 1 : scale_, c.mask, c.lse, c.delta);
+    if (cap_ > 0) times_slopes(dp_, slopes_, c.mask);
     o_.add_by_keys(s_, c.queries, c.mask, do_.rows.at(c.query), do_.rows.ld,
                    sums.dv + c.key * sums.ld);
     o_.add_by_keys(dp_, c.queries, c.mask, q_.rows.at(c.query), q_.rows.ld,
@@ -110,10 +126,10 @@ class F32Backward {
   }
 
   F32Operands o_;
-  float scale_;
+  float scale_, cap_;
   F32Rows k_, v_;
   Head q_, do_;
-  float *k_memory_, *v_memory_, *s_, *dp_;
+  float *k_memory_, *v_memory_, *s_, *dp_, *slopes_;
 };
 
 // ---- one task ----
@@ -189,10 +205,12 @@ void attention_backward_task(const AttentionShape& s, const AttentionExtents& ac
     std::memset(sums.dq, 0, static_cast<std::size_t>(s.queries * sums.ld) * sizeof(float));
     for (std::int64_t key = 0; key < actual.keys; key += kBlock) {
       const std::int64_t n = std::min(kBlock, actual.keys - key);
-      // The first block of queries that sees any of these keys.
+      // The first block of queries that sees any of these keys, and the last query that does.
       const std::int64_t first = s.causal ? std::max<std::int64_t>(0, key - before) : 0;
-      for (std::int64_t q = first / kBlock * kBlock; q < s.queries; q += kBlock)
-        engine.block({q, std::min(kBlock, s.queries - q), key, mask_of(s.causal, key, n, q, before),
+      const std::int64_t end =
+          s.window > 0 ? std::min(s.queries, key + n - 1 - before + s.window) : s.queries;
+      for (std::int64_t q = first / kBlock * kBlock; q < end; q += kBlock)
+        engine.block({q, std::min(kBlock, s.queries - q), key, mask_of(s, key, n, q, before),
                       log_sums + q, delta + q},
                      sums);
     }

@@ -89,8 +89,9 @@ void Bf16Operands::product(const UnitBlocks& blocks, std::int64_t m, std::int64_
 }
 
 bool attention_uses_bf16(const AttentionShape& s) {
+  constexpr float kFarCap = 1000;  // 2^-23 of it is 1e-4, far below what bf16 keeps of a weight
   const CpuFeatures& cpu = cpu_features();
-  return s.scale >= 0 &&
+  return s.scale >= 0 && s.cap <= kFarCap &&
          ((is_low(s.dtype) && cpu.amx_bf16) || (s.dtype == DType::BF16 && cpu.avx512_bf16));
 }
 

@@ -89,8 +89,9 @@ void bf16_attention_forward_task(const AttentionShape& s, const AttentionExtents
 void bf16_attention_backward_task(const AttentionShape& s, const AttentionExtents& actual,
                                   const AttentionBackward& x, std::int64_t task, void* scratch,
                                   std::size_t* bytes);
-// f32 heads, negative scales (whose largest score is the least product) and processors without
-// units for the type go through f32 vectors.
+// f32 heads, negative scales (whose largest score is the least product), caps so far away that what
+// their tangent is off by would be seen, and processors without units for the type go through f32
+// vectors.
 bool attention_uses_bf16(const AttentionShape& s);
 
 }  // namespace aloft::cpu

@@ -37,6 +37,7 @@ class Backward {
     ds_panel_ = words(kSpan * kAmxPanel * o_.planes);
     scores_ = carve.take<float>(kPiece * kQueryBlock);
     dp_ = carve.take<float>(kPiece * kQueryBlock);
+    zeros_ = carve.take<float>(kQueryBlock);
     lse_ = carve.take<float>(queries_);
     delta_ = carve.take<float>(queries_);
     dk_ = carve.take<float>(round_up(s.keys, kAmxPanel) * o_.ld());
@@ -46,6 +47,7 @@ class Backward {
 
   void begin(const HeadRows& k, const HeadRows& v, std::int64_t keys) {
     keys_ = keys;
+    std::fill_n(zeros_, kQueryBlock, 0.0f);
     k_ = o_.rows(k, keys, k_memory_);
     v_ = o_.rows(v, keys, v_memory_);
     k_turned_ = o_.turned(k, keys, k_turned_memory_);
@@ -70,9 +72,14 @@ class Backward {
       const std::int64_t keys = std::min(kSpan, keys_ - key);
       const std::int64_t first = s_.causal ? std::max<std::int64_t>(0, key - before) : 0;
       bool adds = add;
-      for (std::int64_t q = first / kSpan * kSpan; q < s_.queries; q += kSpan, adds = true)
+      for (std::int64_t q = first / kSpan * kSpan; q < s_.queries && is_seen(key, q);
+           q += kSpan, adds = true)
         span(key, keys, q, std::min(kSpan, queries_ - q), s_.causal ? key - before : -keys, adds,
              dq);
+      if (!adds)
+        for (float* sums : {dk_, dv_})
+          std::memset(sums + key * o_.ld(), 0,
+                      static_cast<std::size_t>(keys * o_.ld()) * sizeof(float));
     }
   }
 
@@ -85,6 +92,13 @@ class Backward {
   }
 
  private:
+  // Whether a window leaves any of the keys from `key` on, a span of them, to the query `q`: then
+  // it does to those before.
+  bool is_seen(std::int64_t key, std::int64_t q) const {
+    const std::int64_t end = std::min(keys_, key + kSpan), before = keys_ - s_.queries;
+    return s_.window == 0 || end - 1 > q + before - s_.window;
+  }
+
   struct Head {
     Bf16Right turned{}, rows{};
     std::uint16_t *turned_memory = nullptr, *rows_memory = nullptr;
@@ -137,20 +151,25 @@ class Backward {
     const auto panel = [&](const Bf16Right& r) {
       return Bf16Right{r.data + query / kAmxPanel * r.panel, r.panel, r.plane};
     };
+    const bool bends = s_.cap > 0;
     CotangentsBlock c;
     c.scores = scores_, c.dp = dp_;
-    c.scale = s_.scale;
-    c.lse = lse_ + query, c.delta = delta_ + query;
+    c.scale = bends ? 1 : s_.scale;
+    c.lse = lse_ + query, c.delta = bends ? zeros_ : delta_ + query;
     c.ldw = kSpanStride, c.plane = plane_;
     c.panel_plane = kSpan * kAmxPanel;
     c.planes = o_.planes;
     for (std::int64_t i = 0; i < keys; i += kPiece) {
       c.keys = std::min(kPiece, keys - i);
       c.first = sees + i;
+      c.window = s_.window > 0 && c.first + s_.window < kQueryBlock ? s_.window : 0;
       o_.product(blocks_, c.keys, kQueryBlock, o_.depth, right_of(k_, key + i, 0), panel(q_.turned),
                  scores_, kQueryBlock, false);
       o_.product(blocks_, c.keys, kQueryBlock, o_.depth, right_of(v_, key + i, 0),
                  panel(do_.turned), dp_, kQueryBlock, false);
+      if (bends)
+        bf16_attention_bend(
+            {scores_, c.keys, kQueryBlock, kQueryBlock, s_.scale, s_.cap, dp_, delta_ + query});
       c.p = p_ + i * kSpanStride + column;
       c.ds = ds_ + i * kSpanStride + column;
       c.ds_panel = ds_panel_ + i * kAmxPanel;
@@ -159,7 +178,7 @@ class Backward {
     float* to = dq_ + (s_.keys > kSpan ? query * o_.ld() : 0);
     o_.product(blocks_, s_.width, kQueryBlock, round_up(keys, kAmxDepth),
                right_of(k_turned_, 0, key), {ds_panel_, 0, kSpan * kAmxPanel}, to, kQueryBlock,
-               key > 0);
+               key > 0 && is_seen(key - kSpan, query / kSpan * kSpan));
     const std::int64_t last =
         s_.causal ? std::min(keys_, query + kQueryBlock + keys_ - s_.queries) : keys_;
     if (key + keys >= last)
@@ -175,7 +194,7 @@ class Backward {
   Bf16Left k_{}, v_{}, k_turned_{};
   Head q_, do_;
   std::uint16_t *k_memory_, *v_memory_, *k_turned_memory_, *p_, *ds_, *ds_panel_;
-  float *scores_, *dp_, *lse_, *delta_, *dk_, *dv_, *dq_;
+  float *scores_, *dp_, *zeros_, *lse_, *delta_, *dk_, *dv_, *dq_;
 };
 
 }  // namespace

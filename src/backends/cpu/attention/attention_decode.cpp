@@ -14,6 +14,7 @@
 #include "backends/cpu/carve.h"
 #include "backends/cpu/vectors/blocks-inl.h"
 #include "backends/cpu/vectors/exp-inl.h"
+#include "backends/cpu/vectors/functions-inl.h"
 #include "backends/cpu/vectors/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -62,6 +63,14 @@ void score_keys(const float* query, const T* keys, std::int64_t row, std::int64_
       s = hn::MulAdd(hn::LoadU(d, query + i), load_part(keys + j * row, i, width), s);
     scores[j] = sum_of(s);
   }
+}
+
+// Scores become cap tanh(scale score / cap).
+void bend(float* scores, std::int64_t count, float scale, float cap) {
+  const Floats d;
+  const FloatV inner = hn::Set(d, scale / cap), outer = hn::Set(d, cap);
+  for (std::int64_t j = 0; j < count; j += kVectorLanes)
+    hn::StoreU(hn::Mul(tanh_of(hn::Mul(hn::LoadU(d, scores + j), inner)), outer), d, scores + j);
 }
 
 // Scores become exp(scale score - largest); returns their sum.
@@ -151,9 +160,13 @@ void decode_head(const AttentionShape& s, const AttentionExtents& actual, const 
     for (std::int64_t i = 0; i < s.width; i += kVectorLanes)
       hn::StoreU(load_part(q + t * s.q.row, i, s.width), d, scratch.query + i);
     const std::int64_t seen = actual.keys - (s.causal ? s.queries - 1 - t : 0);
-    score_keys(scratch.query, k, s.k.row, s.width, seen, scratch.scores);
-    const float total = exponentiate(scratch.scores, seen, s.scale);
-    weigh_values(scratch.scores, v, s.v.row, s.width, seen, total, o + t * s.o.row);
+    const std::int64_t from = s.window > 0 ? std::max<std::int64_t>(0, seen - s.window) : 0;
+    const std::int64_t count = seen - from;
+    score_keys(scratch.query, k + from * s.k.row, s.k.row, s.width, count, scratch.scores);
+    if (s.cap > 0) bend(scratch.scores, count, s.scale, s.cap);
+    const float total = exponentiate(scratch.scores, count, s.cap > 0 ? 1 : s.scale);
+    weigh_values(scratch.scores, v + from * s.v.row, s.v.row, s.width, count, total,
+                 o + t * s.o.row);
   }
 }
 

@@ -30,23 +30,34 @@ void weights_of(float* s, float scale, const BlockMask& mask, const Running& run
   const FloatV factor = hn::Set(d, scale), none = hn::Neg(hn::Inf(d));
   for (std::int64_t j = 0; j < kBlock; j += kVectorLanes) {
     const std::int64_t plain = mask.rows_before(j), until = mask.rows_until(j);
+    const std::int64_t behind = mask.rows_behind(j), edge = std::max(plain, behind);
     const FloatV columns = columns_from(j);
     const FloatV before = hn::LoadU(d, run.top + j);
     const auto scaled = [&](std::int64_t r)
                             HWY_ATTR { return hn::Mul(hn::LoadU(d, s + r * kBlock + j), factor); };
     FloatV top = before;
-    for (std::int64_t r = 0; r < plain; ++r) top = hn::Max(top, scaled(r));
-    for (std::int64_t r = plain; r < until; ++r)
+    for (std::int64_t r = 0; r < behind; ++r)
+      top = hn::Max(top, hn::IfThenElse(mask.seen_in_window(r, columns), scaled(r), none));
+    // A query that has seen nothing yet has no largest score: its weights are 0 all the same.
+    if (behind > 0) top = hn::Max(top, hn::Set(d, std::numeric_limits<float>::lowest()));
+    for (std::int64_t r = behind; r < plain; ++r) top = hn::Max(top, scaled(r));
+    for (std::int64_t r = edge; r < until; ++r)
       top = hn::Max(top, hn::IfThenElse(mask.seen(r, columns), scaled(r), none));
     const FloatV alpha = exp_below(hn::Sub(before, top));
     FloatV sum = hn::Mul(hn::LoadU(d, run.sum + j), alpha);
     const auto weigh = [&](auto shifted) HWY_ATTR {
-      for (std::int64_t r = 0; r < plain; ++r) {
+      for (std::int64_t r = 0; r < behind; ++r) {
+        const FloatV p = hn::IfThenElseZero(mask.seen_in_window(r, columns),
+                                            exp_below(shifted(hn::LoadU(d, s + r * kBlock + j))));
+        sum = hn::Add(sum, p);
+        hn::StoreU(p, d, s + r * kBlock + j);
+      }
+      for (std::int64_t r = behind; r < plain; ++r) {
         const FloatV p = exp_below(shifted(hn::LoadU(d, s + r * kBlock + j)));
         sum = hn::Add(sum, p);
         hn::StoreU(p, d, s + r * kBlock + j);
       }
-      for (std::int64_t r = plain; r < until; ++r) {
+      for (std::int64_t r = edge; r < until; ++r) {
         const FloatV p = hn::IfThenElseZero(mask.seen(r, columns),
                                             exp_below(shifted(hn::LoadU(d, s + r * kBlock + j))));
         sum = hn::Add(sum, p);
@@ -77,7 +88,7 @@ void rescale(const Running& run, std::int64_t rows, std::int64_t ld) {
 
 class F32Forward {
  public:
-  F32Forward(const AttentionShape& s, Carve& carve) : o_(s) {
+  F32Forward(const AttentionShape& s, Carve& carve) : o_(s), scale_(s.scale), cap_(s.cap) {
     k_memory_ = carve.take<float>(o_.rows_floats(s.keys));
     v_memory_ = carve.take<float>(o_.rows_floats(s.keys));
     q_memory_ = carve.take<float>(o_.rows_floats(kBlock));
@@ -93,16 +104,17 @@ class F32Forward {
     q.data = q.at_row(first);
     o_.turn(o_.rows(q, count, q_memory_), 0, count, turned_);
   }
-  void block(std::int64_t first, std::int64_t queries, float scale, const BlockMask& mask,
-             const Running& run) {
+  void block(std::int64_t first, std::int64_t queries, const BlockMask& mask, const Running& run) {
     o_.scores(k_, first, mask, turned_, s_);
-    weights_of(s_, scale, mask, run);
+    if (cap_ > 0) bend(s_, nullptr, scale_, cap_, mask);
+    weights_of(s_, cap_ > 0 ? 1 : scale_, mask, run);
     rescale(run, queries, o_.ld);
     o_.add_by_queries(s_, queries, mask, v_.at(first), v_.ld, run.values);
   }
 
  private:
   F32Operands o_;
+  float scale_, cap_;
   F32Rows k_, v_;
   float *k_memory_, *v_memory_, *q_memory_, *turned_, *s_;
 };
@@ -149,9 +161,9 @@ void attention_forward_task(const AttentionShape& s, const AttentionExtents& act
     std::fill_n(run.sum, kBlock, 0.0f);
     std::memset(run.values, 0, static_cast<std::size_t>(count * engine.ld()) * sizeof(float));
     engine.begin_queries(q, first, count);
-    for (std::int64_t key = 0; key < keys; key += kBlock) {
+    for (std::int64_t key = t.first_key_of(first) / kBlock * kBlock; key < keys; key += kBlock) {
       const std::int64_t n = std::min(kBlock, keys - key);
-      engine.block(key, count, s.scale, mask_of(s.causal, key, n, first, t.before), run);
+      engine.block(key, count, mask_of(s, key, n, first, t.before), run);
     }
     float* lse = x.lse ? x.lse + (t.batch * s.heads + t.head) * s.queries + first : nullptr;
     finish(run, count, engine.ld(), const_cast<void*>(o.at_row(first)), o, lse);

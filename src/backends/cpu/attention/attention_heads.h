@@ -35,6 +35,7 @@ struct QueryStretch {
   std::int64_t before;  // keys seen by query 0 besides its own
   std::int64_t keys;
   bool causal;
+  std::int64_t window;
 
   static std::int64_t queries(const AttentionShape& s) { return s.queries <= 2048 ? 512 : 1024; }
   static std::int64_t count(const AttentionShape& s) { return ceil_div(s.queries, queries(s)); }
@@ -49,10 +50,15 @@ struct QueryStretch {
         end(std::min(s.queries, begin + queries(s))),
         before(actual.keys - s.queries),
         keys(actual.keys),
-        causal(s.causal) {}
+        causal(s.causal),
+        window(s.window) {}
   // Keys that queries before this one can see.
   std::int64_t keys_for(std::int64_t query_end) const {
     return causal ? std::min(keys, query_end + before) : keys;
+  }
+  // The first key that this query, and any behind it, can see.
+  std::int64_t first_key_of(std::int64_t query) const {
+    return window > 0 ? std::max<std::int64_t>(0, query + before + 1 - window) : 0;
   }
 };
 

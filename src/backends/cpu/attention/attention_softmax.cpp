@@ -51,6 +51,13 @@ ALOFT_VECTORS inline __m512 log_of(__m512 x) {
   return _mm512_fmadd_ps(e, _mm512_set1_ps(kLn2), _mm512_mul_ps(p, z));
 }
 
+// tanh within 2^-23 of 1: what is near 0 has no better relative error, which scores do not need.
+ALOFT_VECTORS inline __m512 tanh_of(__m512 x) {
+  const __m512 one = _mm512_set1_ps(1.0f), two = _mm512_set1_ps(2.0f);
+  const __m512 e = exp2_of(_mm512_mul_ps(x, _mm512_set1_ps(2 * kLog2e)));
+  return _mm512_sub_ps(one, _mm512_div_ps(two, _mm512_add_ps(one, e)));
+}
+
 // ---- 32 f32 as 32 bf16, and what rounding left ----
 
 ALOFT_VECTORS inline __m512i rounded(__m512 low, __m512 high) {
@@ -89,10 +96,22 @@ ALOFT_VECTORS inline float largest(const float* s, std::int64_t n) {
   return _mm512_reduce_max_ps(_mm512_max_ps(a, b));
 }
 
+// Which keys of a span a row sees: [from, until).
+struct SeenKeys {
+  std::int64_t from = 0, until = 0;
+};
+inline SeenKeys seen_keys(const WeightsBlock& x, std::int64_t r) {
+  SeenKeys seen;
+  seen.until = std::clamp<std::int64_t>(x.seen + r, 0, x.keys);
+  if (x.window > 0) seen.from = std::clamp<std::int64_t>(x.seen + r - x.window, 0, seen.until);
+  return seen;
+}
+
 // One row: weights, and their sum.
 template <int kPlanes>
-ALOFT_VECTORS inline float weights_row(const WeightsBlock& x, std::int64_t r, std::int64_t n,
+ALOFT_VECTORS inline float weights_row(const WeightsBlock& x, std::int64_t r, SeenKeys seen,
                                        float row_top) {
+  const std::int64_t n = seen.until;
   const float* s = x.scores + r * x.ld;
   std::uint16_t* w = x.weights + r * x.ldw;
   const __m512 factor = _mm512_set1_ps(x.scale * kLog2e), top = _mm512_set1_ps(row_top);
@@ -108,15 +127,25 @@ ALOFT_VECTORS inline float weights_row(const WeightsBlock& x, std::int64_t r, st
     _mm512_storeu_si512(w + j, bits);
     if constexpr (kPlanes == 2) _mm512_storeu_si512(w + j + x.plane, rest_of(p, q, bits));
   };
+  const auto zeros = [&](std::int64_t j) ALOFT_VECTORS {
+    for (int p = 0; p < kPlanes; ++p)
+      _mm512_storeu_si512(w + j + p * x.plane, _mm512_setzero_si512());
+  };
   std::int64_t j = 0;
+  for (; j + 32 <= seen.from; j += 32) zeros(j);
+  if (j < seen.from) {
+    const auto both = [&](std::int64_t at) ALOFT_VECTORS {
+      return static_cast<__mmask16>(below(n - at) & ~below(seen.from - at));
+    };
+    pair(j, both(j), both(j + 16));
+    j += 32;
+  }
   for (; j + 32 <= n; j += 32) pair(j, 0xffff, 0xffff);
   if (j < n) {
     pair(j, below(n - j), below(n - j - 16));
     j += 32;
   }
-  for (; j < x.depth; j += 32)
-    for (int p = 0; p < kPlanes; ++p)
-      _mm512_storeu_si512(w + j + p * x.plane, _mm512_setzero_si512());
+  for (; j < x.depth; j += 32) zeros(j);
   return _mm512_reduce_add_ps(_mm512_add_ps(a, b));
 }
 
@@ -125,11 +154,14 @@ ALOFT_VECTORS void weights_of(const WeightsBlock& x) {
   alignas(64) float tops[32], sums[32] = {};
   std::copy_n(x.top, 32, tops);
   for (std::int64_t r = 0; r < x.rows; ++r) {
-    const std::int64_t n = std::clamp<std::int64_t>(x.seen + r, 0, x.keys);
-    if (n > 0) tops[r] = std::max(tops[r], largest(x.scores + r * x.ld, n));
+    const SeenKeys seen = seen_keys(x, r);
+    if (seen.until > seen.from)
+      tops[r] = std::max(tops[r], largest(x.scores + r * x.ld + seen.from, seen.until - seen.from));
+    // A query that has seen nothing yet has no largest score: its weights are 0 all the same.
+    if (x.window > 0) tops[r] = std::max(tops[r], std::numeric_limits<float>::lowest());
   }
   for (std::int64_t r = 0; r < x.rows; ++r)
-    sums[r] = weights_row<kPlanes>(x, r, std::clamp<std::int64_t>(x.seen + r, 0, x.keys), tops[r]);
+    sums[r] = weights_row<kPlanes>(x, r, seen_keys(x, r), tops[r]);
   for (int j = 0; j < 32; j += 16) {
     const __m512 top = _mm512_load_ps(tops + j);
     const __m512 alpha = exp2_of(_mm512_mul_ps(_mm512_sub_ps(_mm512_loadu_ps(x.top + j), top),
@@ -155,7 +187,9 @@ struct CotangentRow {
   __m512 p[2], ds[2];
 };
 
-template <bool kMasked, bool kAnyFar>
+enum class Hides { Nothing, Later, LaterAndWindow };
+
+template <Hides kHides, bool kAnyFar>
 ALOFT_VECTORS inline CotangentRow cotangent_row(const CotangentsBlock& x, std::int64_t r) {
   CotangentRow row;
   if (r >= x.keys) {
@@ -166,7 +200,10 @@ ALOFT_VECTORS inline CotangentRow cotangent_row(const CotangentsBlock& x, std::i
   for (int v = 0; v < 2; ++v) {
     const std::int64_t at = r * 32 + 16 * v;
     __mmask16 seen = 0xffff;
+    constexpr bool kMasked = kHides != Hides::Nothing;
     if constexpr (kMasked) seen = static_cast<__mmask16>(~below(x.first + r - 16 * v));
+    if constexpr (kHides == Hides::LaterAndWindow)
+      seen = static_cast<__mmask16>(seen & below(x.first + r + x.window - 16 * v));
     const __m512 lse = _mm512_loadu_ps(x.lse + 16 * v), scale = _mm512_set1_ps(x.scale);
     const __m512 score = _mm512_loadu_ps(x.scores + at);
     __m512 e = _mm512_fmsub_ps(score, scale, lse);
@@ -209,17 +246,22 @@ ALOFT_VECTORS inline void store_cotangents(const CotangentsBlock& x, std::int64_
   }
 }
 
+template <int kPlanes, bool kAnyFar, Hides kHides>
+ALOFT_VECTORS inline void cotangent_rows(const CotangentsBlock& x, std::int64_t from,
+                                         std::int64_t until) {
+  for (std::int64_t r = from; r < until; r += 2)
+    store_cotangents<kPlanes>(x, r, cotangent_row<kHides, kAnyFar>(x, r),
+                              cotangent_row<kHides, kAnyFar>(x, r + 1));
+}
+
 template <int kPlanes, bool kAnyFar>
 ALOFT_VECTORS void cotangents_of(const CotangentsBlock& x) {
   const std::int64_t rows = (x.keys + 31) / 32 * 32;
+  if (x.window > 0) return cotangent_rows<kPlanes, kAnyFar, Hides::LaterAndWindow>(x, 0, rows);
   // Rows that every query sees come first.
   const std::int64_t plain = std::clamp<std::int64_t>(1 - x.first, 0, x.keys) / 2 * 2;
-  for (std::int64_t r = 0; r < plain; r += 2)
-    store_cotangents<kPlanes>(x, r, cotangent_row<false, kAnyFar>(x, r),
-                              cotangent_row<false, kAnyFar>(x, r + 1));
-  for (std::int64_t r = plain; r < rows; r += 2)
-    store_cotangents<kPlanes>(x, r, cotangent_row<true, kAnyFar>(x, r),
-                              cotangent_row<true, kAnyFar>(x, r + 1));
+  cotangent_rows<kPlanes, kAnyFar, Hides::Nothing>(x, 0, plain);
+  cotangent_rows<kPlanes, kAnyFar, Hides::Later>(x, plain, rows);
 }
 
 // ---- results ----
@@ -259,6 +301,21 @@ ALOFT_VECTORS inline void transpose(__m512 (&v)[16]) {
 }
 
 }  // namespace
+
+ALOFT_VECTORS void bf16_attention_bend(const BendBlock& x) {
+  const __m512 inner = _mm512_set1_ps(x.scale / x.cap), outer = _mm512_set1_ps(x.cap);
+  const __m512 one = _mm512_set1_ps(1.0f);
+  for (std::int64_t r = 0; r < x.rows; ++r)
+    for (std::int64_t j = 0; j < x.columns; j += 16) {
+      float* s = x.scores + r * x.ld + j;
+      const __m512 t = tanh_of(_mm512_mul_ps(_mm512_loadu_ps(s), inner));
+      _mm512_storeu_ps(s, _mm512_mul_ps(t, outer));
+      if (!x.dp) continue;
+      float* dp = x.dp + r * x.ld + j;
+      const __m512 d = _mm512_sub_ps(_mm512_loadu_ps(dp), _mm512_loadu_ps(x.delta + j));
+      _mm512_storeu_ps(dp, _mm512_mul_ps(d, _mm512_fnmadd_ps(t, t, one)));
+    }
+}
 
 void bf16_attention_weights(const WeightsBlock& x) {
   if (x.planes == 2)
@@ -341,6 +398,7 @@ namespace {
   __builtin_unreachable();
 }
 }  // namespace
+void bf16_attention_bend(const BendBlock&) { refuse(); }
 void bf16_attention_weights(const WeightsBlock&) { refuse(); }
 void bf16_attention_log_sums(const float*, const float*, float, float*, float*) { refuse(); }
 void bf16_attention_cotangents(const CotangentsBlock&) { refuse(); }

@@ -9,11 +9,24 @@
 
 namespace aloft::cpu {
 
+// Scores [rows][ld] become cap tanh(scale score / cap), up to whole vectors of columns. With dp, of
+// the same layout, that becomes (dp - delta) (1 - tanh^2), delta[j] of column j.
+struct BendBlock {
+  float* scores = nullptr;
+  std::int64_t rows = 0, columns = 0, ld = 0;
+  float scale = 1, cap = 1;
+  float* dp = nullptr;
+  const float* delta = nullptr;
+};
+void bf16_attention_bend(const BendBlock& block);
+
 // Scores [rows][ld] of at most 32 queries against `keys` keys, as weights e^(scale (score - top))
-// with zeros up to column `depth`; row r sees the keys below seen + r. top, sum and alpha (what
-// earlier sums are to be multiplied with) are brought up to date, [32] each.
+// with zeros up to column `depth`; row r sees the keys below seen + r, and with a window the last
+// so many of them. top, sum and alpha (what earlier sums are to be multiplied with) are brought up
+// to date, [32] each.
 struct WeightsBlock {
   std::int64_t rows = 0, keys = 0, seen = 0, depth = 0;
+  std::int64_t window = 0;  // 0: hides nothing
   const float* scores = nullptr;
   std::int64_t ld = 0;
   float scale = 1;  // not negative
@@ -30,9 +43,10 @@ void bf16_attention_log_sums(const float* top, const float* sum, float scale, fl
                              float* lse);
 
 // Scores and products dO V^T, [keys][32] (a column is a query), as weights P and P (dp - delta).
-// Key r is seen by columns from first + r on.
+// Key r is seen by columns from first + r on, and with a window by the first so many of them.
 struct CotangentsBlock {
   std::int64_t keys = 0, first = 0;
+  std::int64_t window = 0;  // 0: hides nothing
   const float *scores = nullptr, *dp = nullptr;
   float scale = 1;
   const float *lse = nullptr, *delta = nullptr;  // [32]

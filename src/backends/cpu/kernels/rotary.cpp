@@ -2,12 +2,15 @@
 // sweep. Angles are formed and reduced in double: at position 100,000 f32 has lost two digits.
 #include "ops/rotary.h"
 
+#include "ops/rotary_scaling.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/kernels/rotary.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 #include <cmath>
+#include <cstring>
 #include <numbers>
 
 #include "backends/cpu/integers.h"
@@ -25,11 +28,11 @@ struct RotarySweeps {
   // Cosine and sine of n angles position * turns[i]; `turns` and the results have room for n
   // rounded up to a multiple of 16.
   void (*turn)(double position, const double* turns, float* cosine, float* sine, std::int64_t n);
-  // `heads` heads of `width` elements; the tables as fill_row lays them out.
-  void (*halves)(const void* x, const float* cosine, const float* sine, void* y, std::int64_t width,
-                 std::int64_t heads);
-  void (*neighbours)(const void* x, const float* cosine, const float* sine, void* y,
-                     std::int64_t width, std::int64_t heads);
+  // `heads` heads of `width` elements, of which the first `turned` turn; the tables as fill_row
+  // lays them out.
+  using Sweep = void (*)(const void* x, const float* cosine, const float* sine, void* y,
+                         std::int64_t turned, std::int64_t width, std::int64_t heads);
+  Sweep halves, neighbours;
 };
 }  // namespace aloft::cpu
 #endif
@@ -55,11 +58,18 @@ void turn(double position, const double* turns, float* cosine, float* sine, std:
   });
 }
 
-// Pairs (i, i + width / 2).
+// The rest of a head stays as it is.
 template <class T>
-void halves(const void* x, const float* cosine, const float* sine, void* y, std::int64_t width,
-            std::int64_t heads) {
-  const std::int64_t half = width / 2;
+void keep_rest(const T* from, T* to, std::int64_t turned, std::int64_t width) {
+  if (turned < width && from != to)
+    std::memcpy(to + turned, from + turned, static_cast<std::size_t>(width - turned) * sizeof(T));
+}
+
+// Pairs (i, i + turned / 2).
+template <class T>
+void halves(const void* x, const float* cosine, const float* sine, void* y, std::int64_t turned,
+            std::int64_t width, std::int64_t heads) {
+  const std::int64_t half = turned / 2;
   for (std::int64_t h = 0; h < heads; ++h) {
     const T *a = static_cast<const T*>(x) + h * width, *b = a + half;
     T *ya = static_cast<T*>(y) + h * width, *yb = ya + half;
@@ -68,20 +78,22 @@ void halves(const void* x, const float* cosine, const float* sine, void* y, std:
       at.put(hn::NegMulAdd(q, s, hn::Mul(p, c)), ya);
       at.put(hn::MulAdd(p, s, hn::Mul(q, c)), yb);
     });
+    keep_rest(a, ya, turned, width);
   }
 }
 
 // Pairs (2 i, 2 i + 1); the tables hold each cosine twice, each sine as -sin, sin.
 template <class T>
-void neighbours(const void* x, const float* cosine, const float* sine, void* y, std::int64_t width,
-                std::int64_t heads) {
+void neighbours(const void* x, const float* cosine, const float* sine, void* y, std::int64_t turned,
+                std::int64_t width, std::int64_t heads) {
   for (std::int64_t h = 0; h < heads; ++h) {
     const T* from = static_cast<const T*>(x) + h * width;
     T* to = static_cast<T*>(y) + h * width;
-    for_vectors(width, [&](auto at) HWY_ATTR {
+    for_vectors(turned, [&](auto at) HWY_ATTR {
       const FloatV v = at(from);
       at.put(hn::MulAdd(hn::Reverse2(Floats(), v), at(sine), hn::Mul(v, at(cosine))), to);
     });
+    keep_rest(from, to, turned, width);
   }
 }
 
@@ -100,8 +112,8 @@ namespace {
 
 HWY_EXPORT(rotary_sweeps);
 
-// A position's row of the table: cosines, then sines; half as many as a head is wide, or as many
-// where neighbours are paired.
+// A position's row of the table: cosines, then sines; half as many as features of a head turn, or
+// as many where neighbours are paired.
 class Rotary : public Prepared {
  public:
   explicit Rotary(const CallSpec& call)
@@ -110,17 +122,18 @@ class Rotary : public Prepared {
         position_type_(call.in[1].dtype) {
     const Shape &x = call.in[0].shape, &p = call.in[1].shape;
     width_ = x[3].max();
+    turned_ = attrs_.turned > 0 ? attrs_.turned : width_;
     heads_ = x[2].max();
     tokens_ = extent_of(x[0] * x[1], call);
     positions_ = extent_of(p.numel(), call);
     most_positions_ = p.max_numel();
     is_shared_ = p.rank() == 1;
-    for (std::int64_t i = 0; i < width_ / 2; ++i)
-      turns_.push_back(
-          (attrs_.inverse ? -1 : 1) *
-          std::pow(attrs_.base, -2.0 * static_cast<double>(i) / static_cast<double>(width_)));
-    turns_.resize(static_cast<std::size_t>((width_ / 2 + 15) / 16 * 16));  // whole vectors
-    row_ = attrs_.interleaved ? width_ : width_ / 2;
+    rates_ = rotary_rates(*parse_rotary_scaling(attrs_.scaling), attrs_.base, turned_);
+    for (std::vector<double>* turns : {&rates_.turns, &rates_.beyond}) {
+      for (double& turn : *turns) turn *= attrs_.inverse ? -1 : 1;
+      if (!turns->empty()) turns->resize((turns->size() + 15) / 16 * 16);  // whole vectors
+    }
+    row_ = attrs_.interleaved ? turned_ : turned_ / 2;
     if (type_ != DType::F64) sweeps_ = HWY_DYNAMIC_DISPATCH(rotary_sweeps)(type_);
   }
 
@@ -132,10 +145,11 @@ class Rotary : public Prepared {
     const std::int64_t tokens = tokens_.at(args.symbols);
     const std::int64_t positions = positions_.at(args.symbols);
     if (tokens * heads_ * width_ == 0) return;
-    if (type_ == DType::F64) return in_double(args, tokens, positions);
+    const double* turns = rates_.of(largest(args, positions)).data();
+    if (type_ == DType::F64) return in_double(args, tokens, positions, turns);
     auto* table = static_cast<float*>(args.scratch);
-    parallel_for(positions, 16 * width_, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t p = begin; p < end; ++p) fill_row(args, p, table + p * 2 * row_);
+    parallel_for(positions, 16 * turned_, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t p = begin; p < end; ++p) fill_row(args, p, turns, table + p * 2 * row_);
     });
     const auto sweep = attrs_.interleaved ? sweeps_.neighbours : sweeps_.halves;
     parallel_for(tokens, 2 * heads_ * width_, [&](std::int64_t begin, std::int64_t end) {
@@ -143,47 +157,57 @@ class Rotary : public Prepared {
         const float* cosine = table + (is_shared_ ? t % positions : t) * 2 * row_;
         const std::int64_t from = t * heads_ * width_;
         sweep(at(static_cast<const void*>(args.in[0]), from, type_), cosine, cosine + row_,
-              at(args.out[0], from, type_), width_, heads_);
+              at(args.out[0], from, type_), turned_, width_, heads_);
       }
     });
   }
 
  private:
-  double angle(const RunArgs& args, std::int64_t p, std::int64_t i) const {
-    return static_cast<double>(integer_at(position_type_, args.in[1], p)) * turns_[i];
+  double position(const RunArgs& args, std::int64_t p) const {
+    return static_cast<double>(integer_at(position_type_, args.in[1], p));
+  }
+  // Only asked for where angles depend on it.
+  double largest(const RunArgs& args, std::int64_t positions) const {
+    double out = 0;
+    for (std::int64_t p = 0; p < positions && !rates_.beyond.empty(); ++p)
+      out = std::max(out, position(args, p));
+    return out;
   }
 
-  void fill_row(const RunArgs& args, std::int64_t p, float* cosine) const {
+  void fill_row(const RunArgs& args, std::int64_t p, const double* turns, float* cosine) const {
     constexpr std::int64_t kBlock = 128;
     alignas(64) float c[kBlock], s[kBlock];
-    const auto position = static_cast<double>(integer_at(position_type_, args.in[1], p));
+    const auto magnitude = static_cast<float>(rates_.magnitude);
     float* sine = cosine + row_;
-    for (std::int64_t i = 0; i < width_ / 2; i += kBlock) {
-      const std::int64_t n = std::min(kBlock, width_ / 2 - i);
-      sweeps_.turn(position, turns_.data() + i, c, s, n);
+    for (std::int64_t i = 0; i < turned_ / 2; i += kBlock) {
+      const std::int64_t n = std::min(kBlock, turned_ / 2 - i);
+      sweeps_.turn(position(args, p), turns + i, c, s, n);
       for (std::int64_t j = 0; j < n; ++j) {
+        const float cj = magnitude * c[j], sj = magnitude * s[j];
         if (!attrs_.interleaved) {
-          cosine[i + j] = c[j];
-          sine[i + j] = s[j];
+          cosine[i + j] = cj;
+          sine[i + j] = sj;
           continue;
         }
         const std::int64_t k = 2 * (i + j);
-        cosine[k] = cosine[k + 1] = c[j];
-        sine[k] = -s[j];
-        sine[k + 1] = s[j];
+        cosine[k] = cosine[k + 1] = cj;
+        sine[k] = -sj;
+        sine[k + 1] = sj;
       }
     }
   }
 
-  void in_double(const RunArgs& args, std::int64_t tokens, std::int64_t positions) const {
+  void in_double(const RunArgs& args, std::int64_t tokens, std::int64_t positions,
+                 const double* turns) const {
     const auto* x = static_cast<const double*>(args.in[0]);
     auto* y = static_cast<double*>(args.out[0]);
-    const std::int64_t half = width_ / 2;
+    const std::int64_t half = turned_ / 2;
     parallel_for(tokens, 40 * heads_ * width_, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t t = begin; t < end; ++t)
+      for (std::int64_t t = begin; t < end; ++t) {
+        const double place = position(args, is_shared_ ? t % positions : t);
         for (std::int64_t i = 0; i < half; ++i) {
-          const double a = angle(args, is_shared_ ? t % positions : t, i);
-          const double c = std::cos(a), s = std::sin(a);
+          const double a = place * turns[i];
+          const double c = rates_.magnitude * std::cos(a), s = rates_.magnitude * std::sin(a);
           for (std::int64_t h = 0; h < heads_; ++h) {
             const std::int64_t head = (t * heads_ + h) * width_;
             const std::int64_t p = head + (attrs_.interleaved ? 2 * i : i);
@@ -193,15 +217,20 @@ class Rotary : public Prepared {
             y[q] = from_q * c + from_p * s;
           }
         }
+        for (std::int64_t h = 0; h < heads_; ++h) {
+          const std::int64_t head = (t * heads_ + h) * width_;
+          for (std::int64_t i = turned_; i < width_; ++i) y[head + i] = x[head + i];
+        }
+      }
     });
   }
 
   RotaryAttrs attrs_;
   DType type_, position_type_;
-  std::int64_t width_ = 0, heads_ = 0, most_positions_ = 0, row_ = 0;
+  std::int64_t width_ = 0, turned_ = 0, heads_ = 0, most_positions_ = 0, row_ = 0;
   bool is_shared_ = true;
   Extent tokens_, positions_;
-  std::vector<double> turns_;  // radians a position, signed
+  RotaryRates rates_;  // radians a position, signed
   RotarySweeps sweeps_{};
 };
 
