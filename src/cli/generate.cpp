@@ -74,7 +74,7 @@ std::vector<std::string> prompts_of(const Options& o) {
 
 // An empty prompt begins where a document begins: behind the token that separates documents.
 std::vector<std::int32_t> first_tokens(const Tokenizer& tokenizer, const std::string& prompt) {
-  std::vector<std::int32_t> tokens = tokenizer.encode(prompt);
+  std::vector<std::int32_t> tokens = tokenizer.framed(tokenizer.encode(prompt));
   if (!tokens.empty()) return tokens;
   if (const auto separator = tokenizer.end_of_text()) return {*separator};
   throw UserError("E0812", "the prompt is empty")

@@ -1,6 +1,8 @@
-// Tokenizers: bytes to ids and back. Every one works on arbitrary byte strings, and
-// decode(encode(x)) == x for all x that it accepts: all kinds accept everything, except `char`
-// built without byte fallback, which refuses characters outside its alphabet.
+// Tokenizers: bytes to ids and back. Every one works on arbitrary byte strings. Of those that are
+// made here, and of `gpt2`, decode(encode(x)) == x for all x that they accept: they accept
+// everything, except `char` built without byte fallback, which refuses characters outside its
+// alphabet. Those that others publish whole (`hf`, `sentencepiece`, `tiktoken`) give a text back as
+// their authors say, which may be another one.
 // tokenizers/catalog.inc lists the kinds, tokenizers/tokenizer_kind.h says what a kind is.
 #pragma once
 
@@ -21,20 +23,32 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // "byte", "char", "bpe", "gpt2".
+  // As in the catalogue: "byte", "hf".
   virtual std::string_view kind() const = 0;
   // Ids are below it.
   virtual std::int32_t vocab_size() const = 0;
 
-  // Appends the ids of `bytes` to `ids`. Thread-safe. DataError E0501 from `char` alone.
+  // Appends the ids of `bytes` to `ids`. Thread-safe. DataError E0501 where the vocabulary has
+  // nothing for a part of it.
   virtual void encode_to(std::string_view bytes, std::vector<std::int32_t>& ids) const = 0;
   std::vector<std::int32_t> encode(std::string_view bytes) const;
 
   // What one id stands for; empty for an id that stands for nothing (SentencePiece's <unk>).
   // 0 <= id < vocab_size(), UserError E0502 otherwise.
   std::string_view bytes_of(std::int32_t id) const;
-  // The concatenation of bytes_of: text can be shown while it is being generated.
-  std::string decode(std::span<const std::int32_t> ids) const;
+  // The text of ids that stand one behind the other: the concatenation of bytes_of, unless the
+  // tokenizer's authors say otherwise (a space before the first word left out). TextStream
+  // (text_stream.h) gives it while it is being generated. UserError E0502.
+  virtual std::string decode(std::span<const std::int32_t> ids) const;
+
+  // Whether an id is for the model and not for readers: the end of a text, a mask.
+  virtual bool is_special(std::int32_t id) const {
+    const auto end = end_of_text();
+    return end && *end == id;
+  }
+  // A whole text's ids with what the tokenizer puts around one for a model: a token that begins
+  // it, [CLS] and [SEP]. Most put nothing.
+  virtual std::vector<std::int32_t> framed(std::vector<std::int32_t> ids) const { return ids; }
 
   // The last place at which `text`, to be continued by unknown bytes, may be cut so that encoding
   // the pieces one after the other gives the ids of the whole; 0 where there is none.

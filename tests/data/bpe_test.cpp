@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
 #include <chrono>
@@ -8,6 +9,7 @@
 #include "data/round_trip.h"
 #include "data/tokenizers/bpe_escape.h"
 #include "data/tokenizers/bpe_tokenizer.h"
+#include "data/tokenizers/sentencepiece_tokenizer.h"
 #include "temporary_folder.h"
 
 namespace aloft {
@@ -138,6 +140,44 @@ TEST(ForeignModel, IsRefusedWhereItCannot) {
   EXPECT_THROW(load_bpe(foreign_model("--vocab_size=330 --byte_fallback"), false, "test"),
                DataError);
   EXPECT_THROW(load_bpe("", false, "test"), DataError);
+}
+
+// SentencePiece's own table of pieces throws at such a one.
+TEST(ForeignModel, IsRefusedWithAPieceThatBeginsWithAZero) {
+  const auto model = [](const std::string& piece) {
+    const std::string body = "\x0A" + std::string(1, static_cast<char>(piece.size())) + piece;
+    return "\x0A\x09\x0A\x05<unk>\x18\x02\x0A" + std::string(1, static_cast<char>(body.size())) +
+           body;
+  };
+  EXPECT_EQ(make_sentencepiece_tokenizer(model("ab"), "test")->vocab_size(), 2);
+  const std::string zero("\0b", 2);
+  EXPECT_THROW(make_sentencepiece_tokenizer(model(zero), "test"), DataError);
+  EXPECT_THROW(load_bpe(model(zero), false, "test"), DataError);
+}
+
+// Those that drop or add spaces are read all the same, as SentencePiece itself has them.
+TEST(SentencepieceTokenizer, GivesTheIdsOfItsLibrary) {
+  const TemporaryFolder folder, saved;
+  TemporaryFolder::put(folder / "b.model", foreign_model("--vocab_size=330 --byte_fallback"));
+  const auto tokenizer = load_tokenizer(folder / "b.model");
+  EXPECT_EQ(tokenizer->kind(), "sentencepiece");
+  sentencepiece::SentencePieceProcessor library;
+  ASSERT_TRUE(library.Load((folder / "b.model").string()).ok());
+  for (const std::string& text : difficult_strings()) {
+    std::vector<int> expected;
+    ASSERT_TRUE(library.Encode(text, &expected).ok());
+    ASSERT_EQ(tokenizer->encode(text), std::vector<std::int32_t>(expected.begin(), expected.end()));
+  }
+  const auto ids = tokenizer->encode(" return  x");
+  EXPECT_EQ(tokenizer->decode(ids), "return x");  // a space added, and one dropped
+  EXPECT_EQ(tokenizer->bytes_of(3 + 0xC3), "\xC3");
+  EXPECT_EQ(tokenizer->end_of_text(), 2);
+  EXPECT_TRUE(tokenizer->is_special(1));
+  tokenizer->save(saved.path());
+  EXPECT_EQ(load_tokenizer(saved.path())->fingerprint(), tokenizer->fingerprint());
+  EXPECT_EQ(load_tokenizer(saved.path())->kind(), "sentencepiece");
+  TemporaryFolder::put(folder / "b.model", "no model");
+  EXPECT_THROW(load_tokenizer(folder / "b.model"), DataError);
 }
 
 TEST(BpeTokenizer, LearnsRealCodeInSeconds) {

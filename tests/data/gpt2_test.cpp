@@ -73,20 +73,40 @@ TEST(Gpt2Tokenizer, TokenizersThatSplitOtherwiseAreRefused) {
     }
     return "opened";
   };
-  const Json plain{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}};
-  const Json split{{"type", "Sequence"}, {"pretokenizers", {{{"type", "Split"}}, plain}}};
   for (const char* name : {"tokenizer_config.json", "config.json"}) {
     EXPECT_EQ(opened_beside(name, {{"tokenizer_class", "GPT2TokenizerFast"}}), "opened");
     EXPECT_EQ(opened_beside(name, {{"tokenizer_class", nullptr}}), "opened");
     EXPECT_NE(opened_beside(name, {{"tokenizer_class", "Qwen2Tokenizer"}}).find("Qwen2Tokenizer"),
               std::string::npos);
   }
-  EXPECT_EQ(opened_beside("tokenizer.json", {{"pre_tokenizer", plain}}), "opened");
-  EXPECT_EQ(opened_beside("tokenizer.json", Json::array()), "opened");
-  for (const Json& other :
-       {Json{{"pre_tokenizer", split}}, Json{{"pre_tokenizer", nullptr}}, Json::object(),
-        Json{{"pre_tokenizer", plain}, {"normalizer", {{"type", "NFC"}}}}})
-    EXPECT_NE(opened_beside("tokenizer.json", other).find("pre_tokenizer"), std::string::npos);
+}
+
+// A tokenizer.json beside them that says more than they do is what counts.
+TEST(Gpt2Tokenizer, LeavesFoldersWhoseTokenizerJsonSaysMore) {
+  using Json = nlohmann::json;
+  const auto kind_of = [](const Json& said, const Json& config) {
+    const TemporaryFolder folder;
+    for (const char* file : {"vocab.json", "merges.txt"})
+      TemporaryFolder::put(folder / file, read_file(kFixture / file));
+    TemporaryFolder::put(folder / "tokenizer.json", said.dump());
+    TemporaryFolder::put(folder / "tokenizer_config.json", config.dump());
+    return std::string(load_tokenizer(folder.path())->kind());
+  };
+  const Json model{{"type", "BPE"}, {"vocab", {{"a", 0}}}, {"merges", Json::array()}};
+  const auto said = [&](const Json& words) {
+    return Json{{"pre_tokenizer", words}, {"model", model}};
+  };
+  const Json plain{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}};
+  const Json digits{{"type", "Digits"}, {"individual_digits", true}};
+  const Json both{{"type", "Sequence"}, {"pretokenizers", {digits, plain}}};
+  EXPECT_EQ(kind_of(said(plain), Json::object()), "gpt2");
+  EXPECT_EQ(kind_of(Json::array(), Json::object()), "gpt2");
+  EXPECT_EQ(kind_of(said(both), Json::object()), "hf");
+  EXPECT_EQ(kind_of(said(nullptr), Json::object()), "hf");
+  EXPECT_EQ(kind_of(said(plain), {{"tokenizer_class", "Qwen2Tokenizer"}}), "hf");
+  Json normal = said(plain);
+  normal["normalizer"] = {{"type", "NFC"}};
+  EXPECT_EQ(kind_of(normal, Json::object()), "hf");
 }
 
 TEST(Gpt2Tokenizer, AgreesWithHuggingFace) {

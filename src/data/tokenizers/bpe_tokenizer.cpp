@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "data/tokenizers/bpe_escape.h"
+#include "data/tokenizers/sentencepiece_model.h"
 #include "data/tokenizers/tokenizer_kind.h"
 #include "data/tokenizers/utf8.h"
 
@@ -19,17 +20,11 @@ constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
 // Lines beyond this are encoded in parts: SentencePiece's memory grows with what it is given.
 constexpr std::size_t kLongestRun = 1 << 14;
 
-DataError unusable(const std::string& name, const std::string& saw, const std::string& need) {
-  return DataError("E0507", "not a usable SentencePiece model").at(name).saw(saw).need(need);
-}
-
 class BpeTokenizer final : public Tokenizer {
  public:
   BpeTokenizer(std::string model, bool escaped, const std::string& name)
       : model_(std::move(model)), escaped_(escaped) {
-    const auto status = processor_.LoadFromSerializedProto(model_);
-    if (!status.ok() || processor_.GetPieceSize() <= 0)
-      throw unusable(name, status.ToString(), "a model file written by SentencePiece");
+    open_model(processor_, model_, name);
     byte_ids_.fill(-1);
     for (int id = 0; id < processor_.GetPieceSize(); ++id)
       pieces_.push_back(bytes_of_piece(id, name));
@@ -41,7 +36,8 @@ class BpeTokenizer final : public Tokenizer {
     }
     for (int b = 0; b < 256; ++b)
       if (byte_ids_[static_cast<std::size_t>(b)] < 0)
-        throw unusable(name, "no piece for single bytes", "a model trained with byte_fallback");
+        throw unusable_model(name, "no piece for single bytes",
+                             "a model trained with byte_fallback");
     check(raw_ids("a"), "a", name);
   }
 
@@ -92,7 +88,8 @@ class BpeTokenizer final : public Tokenizer {
     const std::string& text = processor_.IdToPiece(id);
     if (escaped_) {
       auto bytes = unescape(text);
-      if (!bytes) throw unusable(name, "the piece " + text, "a model that this program trained");
+      if (!bytes)
+        throw unusable_model(name, "the piece " + text, "a model that this program trained");
       return *bytes;
     }
     if (processor_.IsByte(id)) {
@@ -149,8 +146,8 @@ class BpeTokenizer final : public Tokenizer {
 
   void check(const std::vector<int>& ids, const std::string& text, const std::string& name) const {
     if (decode(ids) != text)
-      throw unusable(name, "text that comes back changed, as " + decode(ids),
-                     "a model trained with add_dummy_prefix=false and byte_fallback=true");
+      throw unusable_model(name, "text that comes back changed, as " + decode(ids),
+                           "a model trained with add_dummy_prefix=false and byte_fallback=true");
   }
 
   std::string model_;
@@ -179,6 +176,17 @@ std::optional<WrongSetting> misfit(const SettingValues& settings) {
   return WrongSetting{"vocab", std::to_string(vocab_of(settings)) + "; need " +
                                    std::to_string(kSmallestBpeVocab) +
                                    " or more, the 256 bytes and <unk>"};
+}
+
+// Models that do not give a text back are of another kind.
+bool lies_at(const Path& path) {
+  if (path.extension() != ".model" || !is_file(path)) return false;
+  try {
+    load_bpe(read_file(path, kMostTokenizerBytes), false, path.string());
+    return true;
+  } catch (const DataError&) {
+    return false;
+  }
 }
 
 // The model lies beside; its name is fixed, so that a file cannot point elsewhere.
@@ -214,9 +222,7 @@ TokenizerKind bpe_tokenizer() {
   };
   kind.read = read;
   kind.published = PublishedTokenizer{
-      "a SentencePiece .model file",
-      [](const Path& path) { return path.extension() == ".model" && is_file(path); },
-      [](const Path& path) {
+      "a SentencePiece .model file that gives every text back", lies_at, [](const Path& path) {
         return load_bpe(read_file(path, kMostTokenizerBytes), false, path.string());
       }};
   return kind;

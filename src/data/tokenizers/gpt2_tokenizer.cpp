@@ -2,14 +2,17 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <queue>
 #include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "data/tokenizers/gpt2_words.h"
+#include "data/tokenizers/parts/byte_letters.h"
 #include "data/tokenizers/tokenizer_kind.h"
 #include "data/tokenizers/utf8.h"
 
@@ -23,37 +26,10 @@ DataError damaged(const std::string& name, const std::string& saw, const std::st
   return DataError("E0509", "not a usable gpt2 tokenizer").at(name).saw(saw).need(need);
 }
 
-// GPT-2's writing of bytes: printable Latin-1 as itself, the 68 others as U+0100 onwards.
-const std::array<char32_t, 256>& written_bytes() {
-  static const auto table = [] {
-    std::array<char32_t, 256> made{};
-    char32_t next = 0x100;
-    for (char32_t b = 0; b < 256; ++b) {
-      const bool printable = (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b != 0xAD);
-      made[b] = printable ? b : next++;
-    }
-    return made;
-  }();
-  return table;
-}
-
 // The bytes that a token's text stands for; the text itself where it is not written that way
 // (special tokens of other models).
 std::string bytes_of_text(const std::string& text) {
-  static const auto byte_of = [] {
-    std::unordered_map<char32_t, char> made;
-    for (int b = 0; b < 256; ++b) made[written_bytes()[b]] = static_cast<char>(b);
-    return made;
-  }();
-  std::string bytes;
-  for (std::size_t at = 0; at < text.size();) {
-    const utf8::Step step = utf8::step(text, at);
-    const auto found = byte_of.find(step.code);
-    if (!step.valid || found == byte_of.end()) return text;
-    bytes += found->second;
-    at += step.length;
-  }
-  return bytes;
+  return parts::bytes_of_letters(text).value_or(text);
 }
 
 struct Merge {
@@ -71,7 +47,7 @@ class Gpt2Tokenizer final : public Tokenizer {
     read_merges(merges_txt, name);
     for (int b = 0; b < 256; ++b) {
       std::string text;
-      utf8::append(text, written_bytes()[b]);
+      utf8::append(text, parts::letters_of_bytes()[b]);
       const auto found = ids_.find(text);
       if (found == ids_.end())
         throw damaged(name, "no token for byte " + std::to_string(b), "one for each of the 256");
@@ -232,31 +208,39 @@ nlohmann::json said_by(const Path& file) {
 }
 
 // Other byte-level tokenizers come in files of the same names, and split words in other ways: their
-// ids would be others than those that a model has learnt.
-void need_words_of_gpt2(const Path& folder) {
+// ids would be others than those that a model has learnt. Which file says so, and what; nothing
+// where none does.
+std::optional<std::pair<Path, std::string>> other_class(const Path& folder) {
   for (const char* name : {"tokenizer_config.json", "config.json"}) {
     const nlohmann::json said = said_by(folder / name);
     if (!said.is_object() || !said.contains("tokenizer_class")) continue;
     const nlohmann::json& its = said["tokenizer_class"];
     if (its.is_null() || its == "GPT2Tokenizer" || its == "GPT2TokenizerFast") continue;
-    throw damaged((folder / name).string(), "tokenizer_class " + json_text(its),
-                  "GPT2Tokenizer: others split text into other words");
+    return std::pair(folder / name, json_text(its));
   }
-  const nlohmann::json said = said_by(folder / "tokenizer.json");
-  if (!said.is_object()) return;
+  return std::nullopt;
+}
+
+// Whether a tokenizer.json that lies beside says no more than the two files do: text is split into
+// GPT-2's words and is not changed before. What says more is read by whoever reads that file.
+bool says_no_more(const nlohmann::json& said) {
   const nlohmann::json words = said.value("pre_tokenizer", nlohmann::json());
-  const bool is_plain = words.is_object() && words.value("type", nlohmann::json()) == "ByteLevel" &&
-                        words.value("add_prefix_space", nlohmann::json(false)) == false &&
-                        words.value("use_regex", nlohmann::json(true)) == true;
-  if (!is_plain || !said.value("normalizer", nlohmann::json()).is_null())
-    throw damaged(
-        (folder / "tokenizer.json").string(),
-        "pre_tokenizer " + json_text(words.is_object() ? words.value("type", words) : words),
-        "ByteLevel alone, as GPT-2 splits text into words");
+  return words.is_object() && words.value("type", nlohmann::json()) == "ByteLevel" &&
+         words.value("add_prefix_space", nlohmann::json(false)) == false &&
+         words.value("use_regex", nlohmann::json(true)) == true &&
+         said.value("normalizer", nlohmann::json()).is_null();
+}
+
+bool lies_at(const Path& folder) {
+  if (!path_exists(folder / kVocabFile) || !path_exists(folder / kMergesFile)) return false;
+  const nlohmann::json said = said_by(folder / "tokenizer.json");
+  return !said.is_object() || (says_no_more(said) && !other_class(folder));
 }
 
 std::unique_ptr<Tokenizer> load(const Path& folder) {
-  need_words_of_gpt2(folder);
+  if (const auto other = other_class(folder))
+    throw damaged(other->first.string(), "tokenizer_class " + other->second,
+                  "GPT2Tokenizer, or a tokenizer.json: others split text into other words");
   return make_gpt2_tokenizer(read_file(folder / kVocabFile, kMostTokenizerBytes),
                              read_file(folder / kMergesFile, kMostTokenizerBytes), folder.string());
 }
@@ -274,12 +258,7 @@ TokenizerKind gpt2_tokenizer() {
   kind.name = "gpt2";
   kind.meaning = "byte-level BPE, as OpenAI and Hugging Face publish it";
   kind.read = [](const Path& folder, const nlohmann::json&) { return load(folder); };
-  kind.published =
-      PublishedTokenizer{"a folder with vocab.json and merges.txt",
-                         [](const Path& path) {
-                           return path_exists(path / kVocabFile) && path_exists(path / kMergesFile);
-                         },
-                         load};
+  kind.published = PublishedTokenizer{"a folder with vocab.json and merges.txt", lies_at, load};
   return kind;
 }
 
