@@ -27,7 +27,10 @@ namespace {
 
 using nlohmann::json;
 
-bool is_recipe(const std::string& model) { return model.size() > 5 && model.ends_with(".toml"); }
+// A file, or a folder of a model, which is one that says no more.
+bool is_recipe(const std::string& model) {
+  return (model.size() > 5 && model.ends_with(".toml")) || path_exists(Path(model) / "config.json");
+}
 
 // A family, by its name or by that of a size. One that is named alone is of its first size, if it
 // has sizes: models of the recipes' defaults are for learning, not for timing.

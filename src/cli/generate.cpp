@@ -14,7 +14,10 @@
 #include "cli/shared_options.h"
 #include "cli/verb.h"
 #include "frontend/amp.h"
+#include "frontend/description.h"
 #include "infer/saved_model.h"
+#include "infer/stop_strings.h"
+#include "models/state_dict.h"
 #include "runtime/threads.h"
 
 namespace aloft::cli {
@@ -23,6 +26,7 @@ namespace {
 struct Options {
   SavedModelWords model;
   std::string prompt, prompts, precision;
+  std::vector<std::string> stop;
   bool has_prompt = false;
   std::int64_t tokens = 100, samples = 1;
   std::optional<std::int64_t> threads;  // 0: all
@@ -92,28 +96,35 @@ void write(std::string_view text) {
 // them commands the terminal.
 class Writer {
  public:
-  Writer(const Tokenizer& tokenizer, bool as_json, bool several)
+  Writer(const Tokenizer& tokenizer, const Options& o, bool several)
       : tokenizer_(tokenizer),
+        stop_(o.stop),
+        rows_(static_cast<std::size_t>(o.samples), {StopStrings(o.stop), ""}),
         terminal_(is_terminal(Output::Out)),
-        as_json_(as_json),
+        as_json_(o.as_json),
         several_(several) {}
 
   void prompt(const std::string& text, std::size_t tokens) {
     prompt_ = text;
+    for (Row& row : rows_) row = {StopStrings(stop_), ""};
     if (as_json_) return;
     if (terminal_ && !several_) return write(harmless(text));
     log_info("prompt {} ({} token{})", in_shell(text), tokens, tokens == 1 ? "" : "s");
   }
 
-  // One text is shown as it grows.
-  void drawn(std::int32_t token) {
-    if (as_json_ || several_) return;
-    const auto bytes = tokenizer_.bytes_of(token);
-    write(terminal_ ? harmless(bytes) : std::string(bytes));
+  // One text is shown as it grows, but for what may be the beginning of a string that ends it.
+  void drawn(std::int64_t row, std::int32_t token) {
+    Row& to = rows_[static_cast<std::size_t>(row)];
+    show(to, to.stop.add(tokenizer_.bytes_of(token)));
+  }
+  bool stops(std::int64_t row) const {
+    return rows_[static_cast<std::size_t>(row)].stop.has_ended();
   }
 
-  void text(const DrawnText& drawn, std::uint64_t seed, double tokens_per_s) {
-    const std::string text = tokenizer_.decode(drawn.tokens);
+  void text(std::int64_t row, const DrawnText& drawn, std::uint64_t seed, double tokens_per_s) {
+    Row& to = rows_[static_cast<std::size_t>(row)];
+    show(to, to.stop.rest());
+    const std::string& text = to.text;
     if (as_json_) {
       const nlohmann::json j = {{"prompt", prompt_},      {"text", text},
                                 {"tokens", drawn.tokens}, {"ended", drawn.ended},
@@ -128,7 +139,18 @@ class Writer {
   }
 
  private:
+  struct Row {
+    StopStrings stop;
+    std::string text;
+  };
+  void show(Row& row, const std::string& text) {
+    row.text += text;
+    if (!as_json_ && !several_) write(terminal_ ? harmless(text) : text);
+  }
+
   const Tokenizer& tokenizer_;
+  std::vector<std::string> stop_;
+  std::vector<Row> rows_;
   bool terminal_, as_json_, several_, first_ = true;
   std::string prompt_;
 };
@@ -153,7 +175,7 @@ ExitCode generate(const Options& o) {
   say_unused(o);
   const int threads = static_cast<int>(o.threads.value_or(0));
   if (threads > 0) host_threads().set_count(threads);
-  SavedModel saved = open_saved_model(o.model.path, o.model.checkpoint, o.model.average);
+  SavedModel saved = describe_saved_model(o.model.path, o.model.checkpoint, o.model.average);
   if (!saved.tokenizer)
     throw UserError("E0718", "there is no tokenizer beside the model")
         .at(o.model.path)
@@ -165,23 +187,31 @@ ExitCode generate(const Options& o) {
   first.reserve(prompts.size());
   for (const std::string& prompt : prompts) first.push_back(first_tokens(tokenizer, prompt));
 
+  std::size_t longest = 0;
+  for (const auto& tokens : first) longest = std::max(longest, tokens.size());
+  give_memory(models::state_variables(*saved.model));
   Generator generator(*saved.model, threads, o.samples,
-                      "fewer --samples, a smaller model, or a machine with more memory");
-  DrawOptions draw{o.tokens, tokenizer.vocab_size(), std::nullopt, o.sampling};
-  if (!o.past_end) draw.end = tokenizer.end_of_text();
-  Writer writer(tokenizer, o.as_json, o.samples > 1 || prompts.size() > 1);
+                      "fewer --samples, a smaller model, or a machine with more memory",
+                      static_cast<std::int64_t>(longest) + o.tokens);
+  saved.load();  // into the memory of its programs
+  DrawOptions draw{o.tokens, tokenizer.vocab_size(), {}, o.sampling};
+  if (!o.past_end) draw.ends = saved.ends;
+  Writer writer(tokenizer, o, o.samples > 1 || prompts.size() > 1);
+  if (!o.stop.empty())
+    draw.stops = [&](std::int64_t row, std::int32_t) { return writer.stops(row); };
   const double start = monotonic_seconds();
   std::size_t tokens = 0, ended = 0;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     writer.prompt(prompts[i], first[i].size());
     const double begun = monotonic_seconds();
-    const auto texts = draw_texts(generator, first[i], draw,
-                                  [&](std::int64_t, std::int32_t token) { writer.drawn(token); });
+    const auto texts =
+        draw_texts(generator, first[i], draw,
+                   [&](std::int64_t row, std::int32_t token) { writer.drawn(row, token); });
     const double seconds = monotonic_seconds() - begun;
     for (std::size_t row = 0; row < texts.size(); ++row) {
       tokens += texts[row].tokens.size();
       ended += texts[row].ended;
-      writer.text(texts[row], o.sampling.seed + row,
+      writer.text(static_cast<std::int64_t>(row), texts[row], o.sampling.seed + row,
                   static_cast<double>(texts[row].tokens.size()) / seconds);
     }
   }
@@ -214,6 +244,28 @@ Action generate_verb(CLI::App& app) {
   app.add_option("--top-p", o->sampling.top_p, "only the likeliest with this total probability")
       ->check(number_between(0, 1))
       ->capture_default_str();
+  app.add_option("--min-p", o->sampling.min_p,
+                 "only those with this share of the likeliest's probability")
+      ->check(number_between(0, 1))
+      ->capture_default_str();
+  app.add_option("--typical-p", o->sampling.typical_p,
+                 "only the most typical with this total probability")
+      ->check(number_between(0, 1))
+      ->capture_default_str();
+  app.add_option("--repetition-penalty", o->sampling.repetition_penalty,
+                 "logits of tokens that the text has are divided by it, where positive")
+      ->check(number_between(1e-3, SamplingOptions::kMostPenalty))
+      ->capture_default_str();
+  for (const auto& [name, target, help] :
+       {std::tuple{"--presence-penalty", &o->sampling.presence_penalty,
+                   "taken from the logits of tokens that were drawn before"},
+        std::tuple{"--frequency-penalty", &o->sampling.frequency_penalty,
+                   "the same, for each time"}})
+    app.add_option(name, *target, help)
+        ->check(number_between(-SamplingOptions::kMostPenalty, SamplingOptions::kMostPenalty))
+        ->capture_default_str();
+  app.add_option("--stop", o->stop,
+                 "a string that ends the text, and is not of it; repeatable (default: none)");
   app.add_option("--seed", o->sampling.seed, "same seed, same text")
       ->check(at_least(0))
       ->capture_default_str();
@@ -224,7 +276,7 @@ Action generate_verb(CLI::App& app) {
   add_device(app);
   return [o, prompt, &app] {
     o->has_prompt = prompt->count() > 0;
-    for (const char* option : {"--top-k", "--top-p", "--seed"})
+    for (const char* option : {"--top-k", "--top-p", "--min-p", "--typical-p", "--seed"})
       if (app.count(option) > 0) o->draws.emplace_back(option);
     return generate(*o);
   };

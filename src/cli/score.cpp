@@ -7,7 +7,6 @@
 #include "cli/token_question.h"
 #include "cli/verb.h"
 #include "files/safetensors.h"
-#include "frontend/amp.h"
 #include "frontend/eager.h"
 #include "frontend/programs.h"
 #include "infer/saved_model.h"
@@ -137,9 +136,9 @@ void write_answer(const Path& path, const Question& q, Answer& a, const SavedMod
 
 ExitCode score(const Options& o) {
   if (o.threads.value_or(0) > 0) host_threads().set_count(static_cast<int>(*o.threads));
-  SavedModel saved = open_saved_model(o.model.path, o.model.checkpoint, o.model.average);
+  SavedModel saved = open_saved_model(o.model.path, o.model.checkpoint, o.model.average,
+                                      precision_of(o.precision));
   const Question q = read_question(o.tokens, *saved.model);
-  amp::prepare(*saved.model, precision_of(o.precision));
   Scorer scorer(*saved.model, o.grads);
   Answer a = o.mode == "eager" ? scorer.eagerly(q) : scorer.compiled(q);
   write_answer(o.out, q, a, saved);

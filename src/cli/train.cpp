@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/json.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/terminal.h"
@@ -25,7 +27,7 @@ namespace {
 
 struct Options {
   RecipeWords recipe;
-  std::string out, mode, probe;
+  std::string out, init, mode, probe;
   std::optional<std::string> choices;
   std::optional<std::int64_t> threads;
   std::int64_t steps = -1;
@@ -66,6 +68,7 @@ ExitCode train(const Options& o) {
   std::vector<Override> overrides = overrides_of(o.recipe);
   if (o.steps >= 0) overrides.push_back({"train.steps", std::to_string(o.steps)});
   if (o.threads) overrides.push_back({"train.threads", std::to_string(*o.threads)});
+  if (!o.init.empty()) overrides.push_back({"model.init", json_text(nlohmann::json(o.init))});
   if (!o.mode.empty()) overrides.push_back({"train.mode", "\"" + o.mode + "\""});
   for (Override& set : overrides_of_probe(o.probe)) overrides.push_back(std::move(set));
   if (const auto device = given_device())
@@ -101,6 +104,8 @@ Action train_verb(CLI::App& app) {
   auto o = std::make_shared<Options>();
   add_recipe(app, o->recipe);
   app.add_option("--steps", o->steps, "steps of the run (train.steps)")->check(at_least(0));
+  app.add_option("--init", o->init,
+                 "a Hugging Face folder: model, tokenizer and first weights (model.init)");
   app.add_option("--out", o->out, "run directory (default: runs/<recipe's name>)");
   auto* resume = app.add_flag("--resume", o->resume,
                               "go on from the newest whole checkpoint, if there is one");
@@ -116,11 +121,6 @@ Action train_verb(CLI::App& app) {
   app.add_flag("--print-config", o->print_config,
                "print the resolved recipe with the origin of each value, and stop");
   app.add_flag("--quiet", o->quiet, "no progress, only warnings and errors");
-  app.footer(
-      app.get_footer() +
-      "\n\nA run begins from new weights, or with --resume from its own. It cannot begin from a\n"
-      "Hugging Face folder: `aloft generate` and `aloft score` read one, and a C++ program\n"
-      "trains from one (recipes/README.md).");
   add_device(app);
   return [o] { return train(*o); };
 }

@@ -7,7 +7,9 @@ Action bench_verb(CLI::App& app);
 Action data_verb(CLI::App& app);
 Action devices_verb(CLI::App& app);
 Action doctor_verb(CLI::App& app);
+Action eval_verb(CLI::App& app);
 Action explain_verb(CLI::App& app);
+Action export_verb(CLI::App& app);
 Action generate_verb(CLI::App& app);
 Action ops_verb(CLI::App& app);
 Action passes_verb(CLI::App& app);
@@ -26,6 +28,10 @@ const std::vector<Verb>& verbs() {
        "aloft generate runs/first --prompt \"#include <\" --tokens 200 --top-k 40", generate_verb},
       {"score", "Logits, loss and gradients of a model for given tokens",
        "aloft score runs/first --tokens in.safetensors --out out.safetensors --grads", score_verb},
+      {"eval", "Loss, perplexity and bits per byte of a model on a text",
+       "aloft eval runs/first --data text.txt --length 256", eval_verb},
+      {"export", "Write a trained model for other programs",
+       "aloft export hf runs/first gpt-cpp-hf --dtype bf16", export_verb},
       {"bench", "Time a training step and compare it with the machine's limit",
        "aloft bench step --model " + usual_model() + " --batch 4 --precision O2:bf16 --json",
        bench_verb},

@@ -74,6 +74,8 @@ inline constexpr std::string_view kTokenizerFile = "aloft_tokenizer.json";
 // From a folder that save() wrote, or from files that others publish (TokenizerKind::published).
 // DataError E0503 where there is none of these or it is damaged.
 std::unique_ptr<Tokenizer> load_tokenizer(const Path& path);
+// Of which kind it is, without building it. DataError E0503 as above.
+std::string kind_of_tokenizer(const Path& path);
 // Whether there is one of these, perhaps damaged; and what they are, for messages.
 bool is_tokenizer(const Path& path);
 std::string tokenizer_forms();

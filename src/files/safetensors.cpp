@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -109,6 +110,17 @@ Safetensors Safetensors::open(const Path& path) {
   Safetensors parsed = parse(file->bytes(), path.string());
   parsed.file_ = std::move(file);
   return parsed;
+}
+
+void Safetensors::release(std::span<const std::byte> bytes) const {
+  if (!file_ || bytes.empty()) return;
+  const std::less<const std::byte*> before;  // pointers of several files have an order, too
+  const std::span<const std::byte> all = file_->bytes();
+  if (before(bytes.data(), all.data()) || !before(bytes.data(), all.data() + all.size())) return;
+  const auto at = static_cast<std::size_t>(bytes.data() - all.data());
+  // Where one page is read the system brings in those around it, which may be given back already.
+  constexpr std::size_t kAround = std::size_t{1} << 17;
+  file_->release(at - std::min(at, kAround), at + bytes.size());
 }
 
 Safetensors Safetensors::parse(std::span<const std::byte> file, std::string name) {

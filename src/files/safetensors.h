@@ -56,6 +56,9 @@ class Safetensors {
   const TensorView* find(std::string_view name) const&;                 // null where there is none
   const TensorView& at(std::string_view name) const&;  // DataError E0613 names the nearest
   const std::string& name() const& { return name_; }   // the path, for messages
+  // These bytes of the file are not needed any more: the memory that holds them is given back, and
+  // reading them again reads the file. Other bytes are none of this one's and stay.
+  void release(std::span<const std::byte> bytes) const;
   void tensors() const&& = delete;
   void metadata() const&& = delete;
   void find(std::string_view name) const&& = delete;

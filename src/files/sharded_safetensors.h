@@ -29,10 +29,13 @@ class ShardedSafetensors {
   static ShardedSafetensors of_index(const Path& path);
 
   // As of one file (safetensors.h); what they give lives as long as this does.
-  const TensorView* find(std::string_view name) const&;  // null where there is none
-  const TensorView& at(std::string_view name) const&;    // DataError E0613
-  std::vector<const TensorView*> tensors() const&;       // file by file, by name in each
-  const std::string& name() const& { return name_; }     // of the file or the index, for messages
+  const TensorView* find(std::string_view name) const&;   // null where there is none
+  const TensorView& at(std::string_view name) const&;     // DataError E0613
+  std::vector<const TensorView*> tensors() const&;        // file by file, by name in each
+  const std::string& name() const& { return name_; }      // of the file or the index, for messages
+  void release(std::span<const std::byte> bytes) const {  // as of one file
+    for (const Safetensors& file : *files_) file.release(bytes);
+  }
   void find(std::string_view name) const&& = delete;
   void at(std::string_view name) const&& = delete;
   void tensors() const&& = delete;

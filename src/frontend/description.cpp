@@ -29,4 +29,9 @@ void take_values(const std::vector<VariablePtr>& to, const std::vector<VariableP
   }
 }
 
+void give_memory(const std::vector<VariablePtr>& to) {
+  for (const VariablePtr& v : to)
+    if (!v->buffer) nn::allocate(*v);
+}
+
 }  // namespace aloft

@@ -37,4 +37,8 @@ std::vector<VariablePtr> variables_of(const nn::Module& model, const Optimizer& 
 // made in the same way. InternalError where they are no twins.
 void take_values(const std::vector<VariablePtr>& to, const std::vector<VariablePtr>& from);
 
+// Gives those that are only described memory, of zeros that nobody has touched yet: it takes no
+// room before values are written.
+void give_memory(const std::vector<VariablePtr>& to);
+
 }  // namespace aloft

@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <numeric>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -16,7 +13,6 @@
 #include "precision/decide.h"
 #include "recipe/memory_need.h"
 #include "runtime/current_device.h"
-#include "scalar/philox.h"
 
 namespace aloft {
 namespace {
@@ -32,10 +28,19 @@ DType cache_type(const models::CausalLm& model) {
   return has_other ? DType::F32 : low;
 }
 
+// Positions that a cache has, where so many tokens will come: in steps, so that prompts of about
+// one length are served by one program.
+std::int64_t positions_for(std::int64_t tokens, std::int64_t context) {
+  constexpr std::int64_t kStep = 256;
+  if (tokens >= context - kStep) return context;
+  return std::min(context, (std::max<std::int64_t>(tokens, 1) + kStep) / kStep * kStep);
+}
+
 // The cache is made before there is a plan of it.
 models::DecodeCache make_cache(const models::CausalLm& model, std::int64_t rows,
-                               std::string_view less_memory) {
-  const auto make = [&] { return model.make_cache(rows, model.context(), cache_type(model)); };
+                               std::string_view less_memory, std::int64_t tokens) {
+  const std::int64_t longest = positions_for(tokens, model.context());
+  const auto make = [&] { return model.make_cache(rows, longest, cache_type(model)); };
   if (!less_memory.empty()) {
     const OnlyDescribed scope;
     double bytes = 0;
@@ -43,7 +48,7 @@ models::DecodeCache make_cache(const models::CausalLm& model, std::int64_t rows,
       for (const VariablePtr& v : {layer.keys, layer.values})
         bytes += static_cast<double>(v->type.max_bytes());
     current_device().need_memory(
-        bytes, fmt::format("the keys and values of {} texts of {} tokens", rows, model.context()),
+        bytes, fmt::format("the keys and values of {} texts of {} tokens", rows, longest),
         less_memory);
   }
   return make();
@@ -51,18 +56,6 @@ models::DecodeCache make_cache(const models::CausalLm& model, std::int64_t rows,
 
 UserError out_of_range(const std::string& saw, const std::string& need) {
   return UserError("E0700", "an option of drawing text is out of range").saw(saw).need(need);
-}
-
-// The ranges of `aloft generate`; NaN is in none.
-void check(const SamplingOptions& o) {
-  constexpr double kMost = SamplingOptions::kMostTemperature;
-  if (!(o.temperature >= 0 && o.temperature <= kMost))
-    throw out_of_range("temperature = " + shortest(o.temperature),
-                       "a number from 0 to " + shortest(kMost));
-  if (o.top_k < 0)
-    throw out_of_range("top_k = " + std::to_string(o.top_k), "a whole number, 0 or more");
-  if (!(o.top_p >= 0 && o.top_p <= 1))
-    throw out_of_range("top_p = " + shortest(o.top_p), "a number from 0 to 1");
 }
 
 void need_ids(std::int64_t ids) {
@@ -75,53 +68,10 @@ constexpr std::int64_t kStretch = 64;
 
 }  // namespace
 
-std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& o,
-                          std::int64_t index) {
-  check(o);
-  if (logits.empty())
-    throw UserError("E0812", "there is no token to choose from").need("one logit or more");
-  const auto bad = std::find_if(logits.begin(), logits.end(), [](float x) {
-    return !(x < std::numeric_limits<float>::infinity());
-  });
-  if (bad != logits.end())
-    throw DivergedError("E0813", "the model's logits are not finite")
-        .saw(shortest(*bad) + " for token " + std::to_string(bad - logits.begin()))
-        .need("numbers below infinity")
-        .advice("generate from an earlier checkpoint, or with --precision O0");
-  constexpr float kLeast = -std::numeric_limits<float>::infinity();
-  if (std::ranges::count(logits, kLeast) == std::ssize(logits))
-    throw DivergedError("E0813", "the model's logits are not finite")
-        .saw("-inf for every token")
-        .need("a number for one of them")
-        .advice("generate from an earlier checkpoint, or with --precision O0");
-  std::vector<std::int32_t> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto likelier = [&](std::int32_t a, std::int32_t b) {
-    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
-  };
-  if (o.temperature == 0) return *std::min_element(order.begin(), order.end(), likelier);
-  if (o.top_k > 0 && o.top_k < static_cast<std::int64_t>(order.size())) {
-    std::nth_element(order.begin(), order.begin() + (o.top_k - 1), order.end(), likelier);
-    order.resize(o.top_k);
-  }
-  std::sort(order.begin(), order.end(), likelier);
-  std::vector<double> weight(order.size());
-  double total = 0;
-  for (std::size_t i = 0; i < order.size(); ++i)
-    total += weight[i] = std::exp((logits[order[i]] - logits[order[0]]) / o.temperature);
-  double kept = 0;
-  std::size_t count = 0;
-  while (count < order.size() && (count == 0 || kept < o.top_p * total)) kept += weight[count++];
-  double at = scalar::uniform({o.seed, 0, 0, 0x67656e}, static_cast<std::uint64_t>(index)) * kept;
-  for (std::size_t i = 0; i < count; ++i)
-    if ((at -= weight[i]) < 0) return order[i];
-  return order[count - 1];
-}
-
 Generator::Generator(models::CausalLm& model, int threads, std::int64_t rows,
-                     std::string_view less_memory)
+                     std::string_view less_memory, std::int64_t tokens)
     : model_(model),
-      cache_(make_cache(model, rows, less_memory)),
+      cache_(make_cache(model, rows, less_memory, tokens)),
       programs_(threads),
       stretch_(std::min(kStretch, cache_.longest)),
       sequences_(static_cast<std::size_t>(rows)) {
@@ -160,14 +110,16 @@ void Generator::need_start() const {
         .need("start() with a prompt of one token or more");
 }
 
-// Tokens [from, from + count) of every row.
+// Tokens [from, from + count) of every row, and behind them what fills up the program's input.
 void Generator::run(int program, const InputPort<std::int32_t>& input, std::size_t from,
-                    std::size_t count) {
+                    std::size_t count, std::size_t width) {
   {
-    const HostWrite<std::int32_t> fed = input.write(count * sequences_.size());
+    const HostWrite<std::int32_t> fed = input.write(width * sequences_.size());
     auto at = fed.begin();
-    for (const auto& sequence : sequences_)
+    for (const auto& sequence : sequences_) {
       at = std::copy_n(sequence.begin() + static_cast<std::ptrdiff_t>(from), count, at);
+      at = std::fill_n(at, width - count, 0);
+    }
   }
   programs_.run(program, {});
   tokens_fed_ += static_cast<std::int64_t>(count);
@@ -177,9 +129,17 @@ void Generator::feed_all() {
   cache_.clear();
   // Only the last token's logits count, so at least one is left for decode.
   const auto stretch = static_cast<std::size_t>(stretch_);
+  const std::size_t last = sequences_[0].size() - 1;
   std::size_t at = 0;
-  for (; sequences_[0].size() - at > stretch; at += stretch) run(prefill_, prompt_, at, stretch);
-  for (; at < sequences_[0].size(); ++at) run(decode_, token_, at, 1);
+  for (; last - at >= stretch; at += stretch) run(prefill_, prompt_, at, stretch, stretch);
+  // A part of a stretch goes as a whole one where there is room, and what filled it up is taken
+  // back: a token at a time costs as much for a few of them.
+  constexpr std::size_t kFew = 4;
+  if (last - at > kFew && at + stretch <= static_cast<std::size_t>(cache_.longest)) {
+    run(prefill_, prompt_, at, last - at, stretch);
+    cache_.rewind(static_cast<std::int64_t>(at = last));
+  }
+  for (; at <= last; ++at) run(decode_, token_, at, 1, 1);
 }
 
 void Generator::start(std::span<const std::int32_t> tokens) {
@@ -202,7 +162,7 @@ void Generator::feed(std::span<const std::int32_t> tokens) {
   check(tokens);
   for (std::size_t row = 0; row < tokens.size(); ++row) sequences_[row].push_back(tokens[row]);
   const auto length = static_cast<std::int64_t>(sequences_[0].size());
-  if (length <= cache_.longest) return run(decode_, token_, sequences_[0].size() - 1, 1);
+  if (length <= cache_.longest) return run(decode_, token_, sequences_[0].size() - 1, 1, 1);
   // Whole stretches and one token more: the fewest runs for about half of the context.
   const std::int64_t half = cache_.longest / 2;
   const std::int64_t kept =
@@ -234,6 +194,7 @@ std::vector<DrawnText> draw_texts(
   const std::int64_t rows = generator.rows();
   std::vector<DrawnText> texts(static_cast<std::size_t>(rows));
   std::vector<std::int32_t> next(texts.size());
+  std::vector<std::vector<std::int32_t>> so_far(texts.size(), {prompt.begin(), prompt.end()});
   generator.start(prompt);
   std::int64_t open = rows;
   for (std::int64_t i = 0; i < o.tokens; ++i) {
@@ -243,15 +204,18 @@ std::vector<DrawnText> draw_texts(
       if (text.ended) continue;  // it is fed its last token again, and nobody looks
       SamplingOptions sampling = o.sampling;
       sampling.seed += static_cast<std::uint64_t>(row);
-      const std::int32_t token = sample_token(generator.logits(o.ids, row), sampling, i);
+      std::vector<std::int32_t>& whole = so_far[static_cast<std::size_t>(row)];
+      const std::int32_t token =
+          sample_token(generator.logits(o.ids, row), sampling, i, {whole, prompt.size()});
       next[static_cast<std::size_t>(row)] = token;
-      text.ended = o.end == token;
-      if (text.ended) {
-        --open;
-        continue;
+      text.ended = std::ranges::find(o.ends, token) != o.ends.end();
+      if (!text.ended) {
+        whole.push_back(token);
+        text.tokens.push_back(token);
+        if (drawn) drawn(row, token);
+        text.ended = o.stops && o.stops(row, token);
       }
-      text.tokens.push_back(token);
-      if (drawn) drawn(row, token);
+      open -= text.ended;
     }
     if (open == 0) break;
   }

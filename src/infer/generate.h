@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,35 +13,24 @@
 #include <vector>
 
 #include "frontend/programs.h"
+#include "infer/sampling.h"
 #include "models/model.h"
 
 namespace aloft {
-
-// How a token is drawn from logits.
-struct SamplingOptions {
-  static constexpr double kMostTemperature = 100;
-  double temperature = 1.0;  // to kMostTemperature; 0: always the likeliest token
-  std::int64_t top_k = 0;    // only the k likeliest; 0: all
-  double top_p = 1.0;        // only the likeliest that together have this probability; 0 to 1
-  std::uint64_t seed = 1;    // of the draws
-};
-
-// Draws the `index`-th token of a sequence from its logits; a pure function. DivergedError E0813
-// where a logit is NaN or +inf or all are -inf, UserError E0812 where there is none, E0700 where an
-// option is out of range.
-std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& options,
-                          std::int64_t index);
 
 // Sequences that grow side by side, each in a row of its own: what is read of the weights for a
 // token is read once for all of them.
 class Generator {
  public:
-  // Compiles for `rows` sequences of up to the model's context. The model's parameters move into
-  // the generator's arenas; they keep their values. With advice for less memory, what does not fit
+  // Compiles for `rows` sequences of up to the model's context, or of so many tokens as will come
+  // (`tokens`, prompts included), if those are fewer: keys and values of a long context take more
+  // room than the model. The model's parameters move into the generator's arenas; they keep their
+  // values. With advice for less memory, what does not fit
   // is refused before it is made: EnvironmentError E0401. (A training run has its weights at hand.)
   // UserError E0215 where the model decodes to other logits than [rows, n, vocab()].
   explicit Generator(models::CausalLm& model, int threads = 0, std::int64_t rows = 1,
-                     std::string_view less_memory = "");
+                     std::string_view less_memory = "",
+                     std::int64_t tokens = std::numeric_limits<std::int64_t>::max());
 
   // How many sequences there are.
   std::int64_t rows() const { return static_cast<std::int64_t>(sequences_.size()); }
@@ -68,7 +58,8 @@ class Generator {
  private:
   void check(std::span<const std::int32_t> tokens) const;
   void need_start() const;
-  void run(int program, const InputPort<std::int32_t>& input, std::size_t from, std::size_t count);
+  void run(int program, const InputPort<std::int32_t>& input, std::size_t from, std::size_t count,
+           std::size_t width);
   void feed_all();
 
   models::CausalLm& model_;
@@ -84,16 +75,18 @@ class Generator {
 
 // What draw_texts() draws.
 struct DrawOptions {
-  std::int64_t tokens = 100;        // at most so many a row; 0 or more
-  std::int64_t ids = INT64_MAX;     // of Generator::logits()
-  std::optional<std::int32_t> end;  // the token that ends a text
-  SamplingOptions sampling;         // row r draws with seed + r
+  std::int64_t tokens = 100;       // at most so many a row; 0 or more
+  std::int64_t ids = INT64_MAX;    // of Generator::logits()
+  std::vector<std::int32_t> ends;  // tokens that end a text
+  SamplingOptions sampling;        // row r draws with seed + r
+  // Whether a row's text ends behind a token that was drawn, which stays in it; may be null.
+  std::function<bool(std::int64_t row, std::int32_t token)> stops = {};
 };
 
 // A row's text.
 struct DrawnText {
-  std::vector<std::int32_t> tokens;  // without the one that ended it
-  bool ended = false;                // by DrawOptions::end
+  std::vector<std::int32_t> tokens;  // without the one of DrawOptions::ends
+  bool ended = false;                // by one of these, or as DrawOptions::stops said
 };
 
 // Goes on from `prompt` in every row, until each has its tokens or has ended. `drawn` hears of

@@ -35,13 +35,14 @@ class BackToTraining {
 std::string draw_run_sample(models::CausalLm& model, const Tokenizer& tokenizer,
                             std::int64_t tokens, std::uint64_t seed) {
   const BackToTraining back(model);
-  Generator generator(model);
+  const std::vector<std::int32_t> start = sample_start(tokenizer);
+  Generator generator(model, 0, 1, "", std::ssize(start) + tokens);
   DrawOptions o;
   o.tokens = tokens;
   o.ids = tokenizer.vocab_size();
   o.sampling = {.temperature = 0.8, .top_k = 40, .seed = seed};
   const auto leave = [](std::int64_t, std::int32_t) { InterruptScope::leave_if_asked(); };
-  return tokenizer.decode(draw_texts(generator, sample_start(tokenizer), o, leave)[0].tokens);
+  return tokenizer.decode(draw_texts(generator, start, o, leave)[0].tokens);
 }
 
 }  // namespace aloft

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -13,7 +14,10 @@
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/optimizer_state.h"
 #include "files/safetensors.h"
+#include "frontend/amp.h"
+#include "frontend/description.h"
 #include "models/model_json.h"
+#include "models/published_files.h"
 #include "models/state_dict.h"
 #include "run/run_directory.h"
 #include "runtime/current_device.h"
@@ -45,11 +49,8 @@ void need_own_tokenizer(const Tokenizer& found, const Path& folder, const std::s
       .advice("bring the run's own tokenizer/ back");
 }
 
-// The model, its weights to be loaded; refused before they are made where they do not fit.
 SavedModel make_model(const models::ModelSpec& spec) {
-  current_device().need_memory(4.0 * static_cast<double>(models::parameter_count(spec)),
-                               "the weights of the model",
-                               "a smaller model, or a machine with more memory");
+  const OnlyDescribed scope;
   SavedModel saved;
   saved.spec = spec;
   saved.model = models::make_causal_lm(spec);
@@ -58,8 +59,7 @@ SavedModel make_model(const models::ModelSpec& spec) {
 
 // Puts the means that a checkpoint has of its weights in their place. Before the first update there
 // are none, and the weights stay.
-void take_averages(const Path& checkpoint, nn::Module& model) {
-  const Safetensors state = Safetensors::open(checkpoint / "state.safetensors");
+void take_averages(const Path& checkpoint, const Safetensors& state, nn::Module& model) {
   const auto number = [&](const std::string& name) -> std::optional<std::int64_t> {
     const TensorView* t = state.find(name);
     if (!t || t->type != TensorType{DType::I64, Shape{}}) return std::nullopt;
@@ -93,9 +93,16 @@ SavedModel open_checkpoint(const Path& checkpoint, bool average) {
                ? fmt::format(", validation loss {}", loss_text(*meta.validation_loss))
                : "");
   SavedModel saved = make_model(models::model_of_json(meta.model));
-  models::load_state(Safetensors::open(checkpoint / "model.safetensors"), *saved.model);
-  if (average) take_averages(checkpoint, *saved.model);
+  // Open from here on: a run that trains meanwhile may remove the checkpoint.
+  std::optional<Safetensors> means;
+  if (average) means = Safetensors::open(checkpoint / "state.safetensors");
+  saved.load = [checkpoint, means, model = saved.model.get(),
+                weights = Safetensors::open(checkpoint / "model.safetensors")] {
+    models::load_state(weights, *model);
+    if (means) take_averages(checkpoint, *means, *model);
+  };
   const Path run = fs::absolute(checkpoint).lexically_normal().parent_path().parent_path();
+  if (path_exists(run / "init" / "config.json")) saved.published = run / "init";
   if (path_exists(run / "tokenizer" / kTokenizerFile)) {
     saved.tokenizer = load_tokenizer(run / "tokenizer");
     need_own_tokenizer(*saved.tokenizer, run / "tokenizer", learnt_with(meta, run));
@@ -106,8 +113,9 @@ SavedModel open_checkpoint(const Path& checkpoint, bool average) {
 SavedModel open_huggingface(const Path& folder) {
   const models::HuggingFaceFolder found = models::open_huggingface(folder);
   SavedModel saved = make_model(found.spec);
-  models::load_huggingface(found, *saved.model);
+  saved.load = [found, model = saved.model.get()] { models::load_huggingface(found, *model); };
   saved.stored = found.stored;
+  saved.published = folder;
   if (is_tokenizer(folder)) saved.tokenizer = load_tokenizer(folder);
   return saved;
 }
@@ -157,7 +165,21 @@ SavedModel open_run(const Path& run, const std::string& which, bool average) {
 
 }  // namespace
 
-SavedModel open_saved_model(const Path& path, const std::string& which, bool average) {
+SavedModel open_saved_model(const Path& path, const std::string& which, bool average,
+                            const std::optional<PrecisionRecipe>& precision) {
+  SavedModel saved = describe_saved_model(path, which, average);
+  if (precision) amp::prepare(*saved.model, *precision);
+  const std::vector<VariablePtr> state = models::state_variables(*saved.model);
+  double bytes = 0;
+  for (const VariablePtr& v : state) bytes += static_cast<double>(v->type.max_bytes());
+  current_device().need_memory(bytes, "the weights of the model",
+                               "a smaller model, or a machine with more memory");
+  give_memory(state);
+  saved.load();
+  return saved;
+}
+
+SavedModel describe_saved_model(const Path& path, const std::string& which, bool average) {
   SavedModel saved;
   const bool is_run = path_exists(path / "run.json") && !path_exists(path / "manifest.json");
   if (!which.empty() && !is_run)
@@ -183,6 +205,11 @@ SavedModel open_saved_model(const Path& path, const std::string& which, bool ave
             "folder (config.json and model.safetensors, or its index)");
   }
   saved.model->eval();
+  if (!saved.published.empty()) saved.ends = models::published_ends(saved.published);
+  if (saved.tokenizer)
+    if (const auto end = saved.tokenizer->end_of_text();
+        end && std::ranges::find(saved.ends, *end) == saved.ends.end())
+      saved.ends.push_back(*end);
   if (saved.stored.empty())
     for (const VariablePtr& p : saved.model->parameters())
       saved.stored[p->name.str()] = {p->name.str(), false};

@@ -1,13 +1,16 @@
 // A language model from disk: a run directory, a checkpoint in it, or a Hugging Face folder.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "data/tokenizer.h"
 #include "models/huggingface.h"
+#include "precision/recipe.h"
 
 namespace aloft {
 
@@ -15,7 +18,11 @@ namespace aloft {
 struct SavedModel {
   models::ModelSpec spec;                   // its family and settings
   std::unique_ptr<models::CausalLm> model;  // fp32, evaluation mode
-  std::unique_ptr<Tokenizer> tokenizer;     // null where none lies beside the model
+  // Reads the weights from disk into the model's memory, piece by piece and in its types.
+  std::function<void()> load;
+  std::unique_ptr<Tokenizer> tokenizer;  // null where none lies beside the model
+  Path published;  // published files of it (models/published_files.h); empty where there are none
+  std::vector<std::int32_t> ends;  // tokens that end a text: what `published` and the tokenizer say
   // What the file calls each parameter, and how it keeps it.
   std::map<std::string, models::StoredTensor> stored;
 };
@@ -26,6 +33,14 @@ struct SavedModel {
 // UserError E0718 where `path` is none of these, or no language model, E0823 where the run has no
 // such checkpoint or `path` is no run, E0825 where its run.json is of another run; EnvironmentError
 // E0401 where the weights do not fit; DataError of checkpoint.h, run_directory.h and huggingface.h.
-SavedModel open_saved_model(const Path& path, const std::string& which = "", bool average = false);
+// With a precision the model is prepared for it, and its weights are read into these types.
+SavedModel open_saved_model(const Path& path, const std::string& which = "", bool average = false,
+                            const std::optional<PrecisionRecipe>& precision = std::nullopt);
+
+// The same as a description, whose weights nobody has read: it may be given a precision and memory
+// (give_memory()), and `load` fills that, be it the model's own or a program's. So a model takes no
+// more than its program does. The same errors.
+SavedModel describe_saved_model(const Path& path, const std::string& which = "",
+                                bool average = false);
 
 }  // namespace aloft

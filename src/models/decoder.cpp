@@ -62,6 +62,14 @@ Tensor places_behind(const Tensor& places, const Tensor& starts) {
 }  // namespace
 
 void DecodeCache::clear() { position->buffer->zero(); }
+void DecodeCache::rewind(std::int64_t count) {
+  position->buffer->write_one(static_cast<std::int32_t>(count));
+}
+
+void DecodeCache::allow_padding(std::int64_t batch) {
+  starts = cache_buffer("cache.starts", DType::I32, {batch});
+  for (nn::KeyValueCache& layer : layers) layer.starts = starts;
+}
 
 void DecodeCache::allow_padding(std::int64_t batch) {
   starts = cache_buffer("cache.starts", DType::I32, {batch});

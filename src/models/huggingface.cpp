@@ -4,11 +4,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "frontend/description.h"
 #include "frontend/eager_emitter.h"
 #include "models/huggingface_config.h"
+#include "models/published_files.h"
 #include "models/state_dict.h"
+#include "scalar/float_formats.h"
 
 namespace aloft::models {
 namespace {
@@ -134,6 +137,55 @@ std::vector<float> turned_over(const std::vector<float>& x, std::int64_t rows,
   return y;
 }
 
+template <class T>
+void write_rounded(std::span<const float> values, const std::string& name,
+                   SafetensorsWriter& writer) {
+  std::vector<T> rounded(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    rounded[i] = scalar::round_to<T>(values[i]);
+    if (scalar::is_finite(rounded[i]) || !scalar::is_finite(values[i])) continue;
+    throw UserError("E0323", "a weight is too large for the type that is to be written")
+        .saw(shortest(values[i]) + " in " + in_quotes(name))
+        .need("at most 65504, which f16 holds")
+        .advice("bf16 or f32");
+  }
+  writer.write(std::as_bytes(std::span(rounded)));
+}
+
+void write_as(DType dtype, std::span<const float> values, const std::string& name,
+              SafetensorsWriter& writer) {
+  if (dtype == DType::BF16) return write_rounded<scalar::Bf16>(values, name, writer);
+  if (dtype == DType::F16) return write_rounded<scalar::F16>(values, name, writer);
+  writer.write(std::as_bytes(values));
+}
+
+// Whether the two compute the same: all but what changes no trained model.
+bool are_alike(const ModelSpec& a, const ModelSpec& b) {
+  return a.family == b.family &&
+         std::ranges::all_of(a.family->settings, [&](const ModelSetting& s) {
+           return s.role.may_change || s.role.is_of_start || *a.find(s.key) == *b.find(s.key);
+         });
+}
+
+// The published one where there is one of this model, with another type of its file.
+nlohmann::json config_of(const ModelSpec& spec, const SaveOptions& o) {
+  const char* type = o.dtype == DType::BF16  ? "bfloat16"
+                     : o.dtype == DType::F16 ? "float16"
+                                             : "float32";
+  const Path published = o.published / "config.json";
+  if (!o.published.empty() && path_exists(published) &&
+      are_alike(read_huggingface_config(published), spec)) {
+    nlohmann::json config = parse_json(read_file(published));
+    config[config.contains("dtype") ? "dtype" : "torch_dtype"] = type;
+    return config;
+  }
+  nlohmann::json config = huggingface_config(spec);
+  config["torch_dtype"] = type;
+  const nlohmann::json end = o.end_of_text ? nlohmann::json(*o.end_of_text) : nlohmann::json();
+  if (o.published.empty()) config["bos_token_id"] = config["eos_token_id"] = end;
+  return config;
+}
+
 }  // namespace
 
 bool is_huggingface_folder(const Path& folder) {
@@ -152,6 +204,11 @@ HuggingFaceFolder open_huggingface(const Path& path) {
   return folder;
 }
 
+ModelSpec huggingface_spec(const Path& folder) {
+  return is_huggingface_folder(folder) ? open_huggingface(folder).spec
+                                       : read_huggingface_config(folder / "config.json");
+}
+
 void load_huggingface(const HuggingFaceFolder& folder, nn::Module& model) {
   eager().let_go_of_variables();  // what it remembers of them is soon out of date
   const std::vector<VariablePtr> variables = state_variables(model);
@@ -168,22 +225,34 @@ void load_huggingface(const HuggingFaceFolder& folder, nn::Module& model) {
     const std::int64_t count = t.type.shape.max_numel();
     // What is turned over is needed as a whole; anything else goes from the map piece by piece.
     const std::int64_t piece = from.transposed ? count : std::min<std::int64_t>(count, 1 << 16);
+    const std::size_t size = size_of(t.type.dtype);
     for (std::int64_t i = 0; i < count; i += piece) {
-      values.resize(static_cast<std::size_t>(std::min(piece, count - i)));
-      read_floats(t, i, values);
-      if (from.transposed)
+      const std::int64_t some = std::min(piece, count - i);
+      if (from.transposed) {
+        values.resize(static_cast<std::size_t>(some));
+        read_floats(t, i, values);
         values = turned_over(values, t.type.shape[0].max(), t.type.shape[1].max());
-      write_state(*v, i, values);
+        write_state(*v, i, values);
+      } else {
+        write_state(*v, i, t, some);
+      }
+      folder.file.release(t.bytes.subspan(static_cast<std::size_t>(i) * size,
+                                          static_cast<std::size_t>(some) * size));
     }
   }
 }
 
-void save_huggingface(const Path& folder, const nn::Module& model, const ModelSpec& spec) {
+void save_huggingface(const Path& folder, const nn::Module& model, const ModelSpec& spec,
+                      const SaveOptions& o) {
   const PublishedForm& form = spec.family->published;
   if (form.model_type.empty())
     throw UserError("E0718", "transformers has no such family of models")
         .saw(std::string(spec.family->name))
         .advice("models::save_state() writes its tensors");
+  if (o.dtype != DType::F32 && !is_low(o.dtype))
+    throw UserError("E0718", "weights are not written in this type")
+        .saw(std::string(name_of(o.dtype)))
+        .need("f32, bf16 or f16");
   make_folder(folder);
   const Names names(form, true);
   std::map<std::string, VariablePtr> by_name;
@@ -192,21 +261,26 @@ void save_huggingface(const Path& folder, const nn::Module& model, const ModelSp
     const std::string& own = v->name.str();
     const std::string name = names.in_file(own);
     const Shape shape = names.may_be_transposed(own) ? turned(v->type.shape) : v->type.shape;
-    tensors.push_back({name, {DType::F32, shape}});
+    tensors.push_back({name, {o.dtype, shape}});
     by_name.emplace(name, v);
   }
   SafetensorsWriter writer(folder / kTensors, tensors, {{"format", "pt"}});
   std::vector<float> values;
   for (const TensorEntry& t : writer.order()) {
     const Variable& v = *by_name.at(t.name);
-    values.resize(static_cast<std::size_t>(t.type.shape.max_numel()));
-    read_state(v, 0, values);
-    if (names.may_be_transposed(v.name.str()))
-      values = turned_over(values, t.type.shape[1].max(), t.type.shape[0].max());
-    writer.write(std::as_bytes(std::span(values)));
+    const std::int64_t count = t.type.shape.max_numel();
+    const bool is_turned = names.may_be_transposed(v.name.str());
+    const std::int64_t piece = is_turned ? count : std::min<std::int64_t>(count, 1 << 20);
+    for (std::int64_t i = 0; i < count; i += piece) {
+      values.resize(static_cast<std::size_t>(std::min(piece, count - i)));
+      read_state(v, i, values);
+      if (is_turned) values = turned_over(values, t.type.shape[1].max(), t.type.shape[0].max());
+      write_as(o.dtype, values, t.name, writer);
+    }
   }
   writer.finish();
-  write_file_atomic(folder / "config.json", huggingface_config(spec).dump(1) + "\n");
+  if (!o.published.empty()) copy_published_files(o.published, folder);
+  write_file_atomic(folder / "config.json", config_of(spec, o).dump(2) + "\n");
 }
 
 }  // namespace aloft::models

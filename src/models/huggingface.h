@@ -14,6 +14,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "files/sharded_safetensors.h"
@@ -42,12 +43,26 @@ bool is_huggingface_folder(const Path& folder);
 // (sharded_safetensors.h).
 HuggingFaceFolder open_huggingface(const Path& folder);
 
+// The model that a folder describes, by its config.json and by which tensors it has, where it has
+// any: no weight is read. DataError as of open_huggingface().
+ModelSpec huggingface_spec(const Path& folder);
+
 // Loads the weights into a model of the folder's spec, masters included: before amp::initialize
 // or after it. UserError E0302 where the model has a parameter that the folder has not.
 void load_huggingface(const HuggingFaceFolder& folder, nn::Module& model);
 
-// Writes a folder that transformers loads: prefix, orientation, fp32 (the masters' values). `spec`
-// is what the model was made of. UserError E0718 where transformers has no such family.
-void save_huggingface(const Path& folder, const nn::Module& model, const ModelSpec& spec);
+// How a folder is written.
+struct SaveOptions {
+  DType dtype = DType::F32;  // or BF16, F16: the values are rounded once
+  // A folder with the published files of a model of the same spec (published_files.h): what of its
+  // config.json is no setting here stays as it was, and its other files lie beside. Empty: none.
+  Path published = {};
+  std::optional<std::int32_t> end_of_text = std::nullopt;  // the token, where `published` is empty
+};
+// Writes a folder that transformers loads: prefix, orientation, the masters' values. `spec` is what
+// the model was made of. UserError E0718 where transformers has no such family or no such type;
+// E0323 for a value that f16 does not hold.
+void save_huggingface(const Path& folder, const nn::Module& model, const ModelSpec& spec,
+                      const SaveOptions& options = {});
 
 }  // namespace aloft::models

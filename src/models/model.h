@@ -19,6 +19,9 @@ struct DecodeCache {
   VariablePtr starts = {};                // i32[batch]: of each sequence; null: none is padded
 
   void clear();  // back to an empty sequence
+  // Back to the first `count` positions, at most those that are filled: what stands behind them is
+  // written over before anybody looks at it.
+  void rewind(std::int64_t count);
   // Lets each of `batch` sequences begin at a position of its own, which `starts` then says: what
   // stands before is padding. Before programs are made with the cache.
   void allow_padding(std::int64_t batch);

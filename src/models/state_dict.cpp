@@ -163,6 +163,22 @@ void write_state(Variable& v, std::int64_t first, std::span<const float> from) {
   if (v.master) write_floats(elements(*v.master, first, from.size()), DType::F32, from);
 }
 
+void write_state(Variable& v, std::int64_t first, const TensorView& from, std::int64_t count) {
+  const std::size_t size = size_of(from.type.dtype);
+  need_elements(from.type, first, static_cast<std::size_t>(count));
+  if (from.type.dtype != v.type.dtype || v.master || is_split(v)) {
+    std::vector<float> piece(static_cast<std::size_t>(count));
+    read_floats(from, first, piece);
+    return write_state(v, first, piece);
+  }
+  need_own_value(v, kLoading);
+  need_elements(v.type, first, static_cast<std::size_t>(count));
+  eager().let_go_of(v);
+  const std::size_t bytes = static_cast<std::size_t>(count) * size;
+  const auto to = elements(v, first, static_cast<std::size_t>(count)).edit<std::byte>();
+  std::memcpy(to.data(), from.bytes.data() + static_cast<std::size_t>(first) * size, bytes);
+}
+
 FileSeal save_state(const Path& path, const nn::Module& model, const Metadata& metadata) {
   return save_state(path, state_variables(model), metadata);
 }
@@ -207,15 +223,16 @@ StateReport load_state(const Safetensors& file, nn::Module& model, const LoadOpt
   if (options.strict && !report.is_complete()) refuse(report, file);
   const std::set<std::string> fits(report.loaded.begin(), report.loaded.end());
   eager().let_go_of_variables();  // what it remembers of them is soon out of date
-  std::vector<float> piece;
   for (const VariablePtr& v : variables) {
     if (!fits.contains(v->name.str())) continue;
     const TensorView& t = file.at(v->name.str());
     const std::int64_t count = t.type.shape.max_numel();
+    const std::size_t size = size_of(t.type.dtype);
     for (std::int64_t i = 0; i < count; i += kPiece) {
-      piece.resize(static_cast<std::size_t>(std::min(kPiece, count - i)));
-      read_floats(t, i, piece);
-      write_state(*v, i, piece);
+      const std::int64_t some = std::min(kPiece, count - i);
+      write_state(*v, i, t, some);
+      file.release(t.bytes.subspan(static_cast<std::size_t>(i) * size,
+                                   static_cast<std::size_t>(some) * size));
     }
   }
   return report;

@@ -24,6 +24,11 @@ void read_state(const Variable& variable, std::int64_t first, std::span<float> t
 // written would be gone.
 void write_state(Variable& variable, std::int64_t first, std::span<const float> from);
 
+// The same with elements of a stored tensor: as they are where both are of one type and there is no
+// master, as numbers otherwise.
+void write_state(Variable& variable, std::int64_t first, const TensorView& from,
+                 std::int64_t count);
+
 // Elements of a stored tensor (F64, F32, BF16, F16) as fp32: to.size() of them from `first` on.
 void read_floats(const TensorView& tensor, std::int64_t first, std::span<float> to);
 

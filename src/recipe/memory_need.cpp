@@ -34,7 +34,10 @@ double activation_bytes(const Recipe& r) {
   const auto& least_kept = model_spec(r).family->least_kept;
   if (!least_kept) return 0;
   const bool may_be_low = !r.precision.is_resolved() || r.precision.level != Level::O0;
-  return static_cast<double>(r.train.batch) * least_kept(r.model.settings) * (may_be_low ? 2 : 4);
+  SettingValues settings = r.model.settings;
+  if (const auto context = settings.find("context"); context != settings.end())
+    context->second = tokens_an_example(r);
+  return static_cast<double>(r.train.batch) * least_kept(settings) * (may_be_low ? 2 : 4);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "precision/decide.h"
 #include "precision/recipe_json.h"
 #include "recipe/foreign_keys.h"
+#include "recipe/model_meant.h"
 #include "recipe/optimizer_mistakes.h"
 #include "recipe/recipe_fields.h"
 #include "recipe/recipe_leaves.h"
@@ -30,8 +31,6 @@ namespace aloft {
 namespace {
 
 using nlohmann::json;
-
-constexpr const char* kSizeOrigin = " model.size";  // behind that of the size
 
 class Reader {
  public:
@@ -61,6 +60,7 @@ class Reader {
     check_model();
     check_task();
     check_tokenizer();
+    check_length_of_examples();
     check_foreign();
     for (const KeyMistake& m : optimizer_mistakes(recipe_, mistakes_.empty()))
       mistake(origin(m.key), m.text);
@@ -125,6 +125,20 @@ class Reader {
   void check_tokenizer() {
     const auto [key, text] = tokenizer_mistake(recipe_.data);
     if (!key.empty()) mistake(origin(key), text);
+  }
+
+  // Windows that the model does not read.
+  void check_length_of_examples() {
+    const std::int64_t length = recipe_.data.length, context = recipe_.model.whole("context");
+    if (length > context && context > 0)
+      mistake(origin("data.length"),
+              fmt::format("data.length: the model reads {} tokens (model.context); need at most so "
+                          "many, got {}",
+                          context, length));
+    if (length > 0 && context == 0)
+      mistake(
+          origin("data.length"),
+          fmt::format("data.length: a {} reads no sequences; leave it out", recipe_.model.family));
   }
 
   // One of the two would be lost; what the command line says beats the file.
@@ -427,15 +441,11 @@ void refuse_contradictions(const std::vector<Leaf>& leaves, Reader& reader) {
 void anchor_paths(Recipe& r) {
   const auto anchor = [&](const char* key, std::string& path) {
     const auto it = r.origin.find(key);
-    const bool is_given = it != r.origin.end() && it->second == kSetOrigin;
-    if (path.empty()) return;
-    // ".." stays, which behind a link is not the folder before it.
-    Path whole;
-    for (const Path& part : std::filesystem::absolute(is_given ? Path(path) : r.folder / path))
-      if (part != ".") whole /= part;
-    path = whole.string();
+    if (!path.empty())
+      path = anchored(path, r.folder, it != r.origin.end() && it->second == kSetOrigin).string();
   };
   for (std::string& path : r.data.text) anchor("data.text", path);
+  anchor("model.init", r.model.init);
   anchor("data.train_tokens", r.data.train_tokens);
   anchor("data.validation_tokens", r.data.validation_tokens);
   anchor("data.tokenizer.path", r.data.tokenizer.path);
@@ -464,24 +474,6 @@ void anchor_paths(Recipe& r) {
       .advice(near.empty() ? "a file *.toml; `aloft recipes` lists those in recipes/" : near);
 }
 
-// The family that the leaves mean: the one that is named, or that of the size; null where neither
-// is known. What the command line says beats the file.
-struct FamilyMeant {
-  const models::ModelFamily* family = nullptr;
-  bool is_set = false;  // on the command line
-};
-FamilyMeant family_meant(const std::vector<Leaf>& leaves) {
-  FamilyMeant named, sized;
-  for (const Leaf& leaf : leaves) {
-    if (!leaf.value.is_string()) continue;
-    const auto text = leaf.value.get<std::string>();
-    if (leaf.key == "model.family") named = {models::find_family(text), leaf.origin == kSetOrigin};
-    if (leaf.key == "model.size") sized = {models::family_of_size(text), leaf.origin == kSetOrigin};
-  }
-  const bool size_beats = sized.family && sized.is_set && !named.is_set;
-  return named.family && !size_beats ? named : sized;
-}
-
 // The optimizer that the leaves name; null where they name none that is known. What the command
 // line says stands behind the file.
 const optim::OptimizerKind* optimizer_meant(const std::vector<Leaf>& leaves) {
@@ -490,35 +482,6 @@ const optim::OptimizerKind* optimizer_meant(const std::vector<Leaf>& leaves) {
     if (leaf.key == "optimizer.kind" && leaf.value.is_string())
       kind = optim::find_optimizer_kind(leaf.value.get<std::string>());
   return kind;
-}
-
-// "[model] size" gives the settings that no other key sets; given on the command line it beats
-// those of the file.
-void apply_size(Recipe& r, Reader& reader) {
-  ModelSection& m = r.model;
-  const models::ModelFamily* family = models::find_family(m.family);
-  if (m.size.empty() || !family) return;
-  const std::string from = r.origin["model.size"];
-  const models::ModelSize* size = family->size(m.size);
-  if (!size)
-    return reader.mistake(
-        from, fmt::format("model.size: {} is no {}, which model.family says", m.size, m.family));
-  for (const auto& [key, value] : size->settings) {
-    const std::string full = "model." + key;
-    const auto it = r.origin.find(full);
-    const bool is_set = it != r.origin.end();
-    if (is_set && (from != kSetOrigin || it->second == kSetOrigin)) continue;
-    m.settings[key] = value;
-    r.origin[full] = from + kSizeOrigin;
-  }
-  // What a size says of what would follow from other settings gives way where those are others.
-  if (const auto misfit = family->misfit ? family->misfit(m.settings) : std::nullopt) {
-    const models::ModelSetting* blamed = family->find(misfit->key);
-    const std::string full = "model." + std::string(misfit->key);
-    if (!blamed->role.derived || r.origin[full] != from + kSizeOrigin) return;
-    m.settings[std::string(misfit->key)] = blamed->fallback;
-    r.origin.erase(full);
-  }
 }
 
 }  // namespace
@@ -549,7 +512,9 @@ Recipe parse_recipe(std::string_view text, std::string_view name,
   // tokenizer = "char" is short for tokenizer = { kind = "char" }.
   for (Leaf& leaf : leaves)
     if (leaf.key == "data.tokenizer" && leaf.value.is_string()) leaf.key = "data.tokenizer.kind";
-  const FamilyMeant meant = family_meant(leaves);
+  const std::optional<FolderMeant> init = folder_meant(leaves, Path(name).parent_path());
+  const FamilyMeant meant =
+      init ? FamilyMeant{init->spec.family, init->is_set} : family_meant(leaves);
   if (meant.family) {
     recipe.model.family = meant.family->name;
     recipe.model.settings = meant.family->defaults();
@@ -560,20 +525,31 @@ Recipe parse_recipe(std::string_view text, std::string_view name,
   Reader reader(recipe, meant.is_set);
   refuse_contradictions(leaves, reader);
   for (const Leaf& leaf : leaves) reader.read(leaf);
-  if (recipe.model.family != family) {  // the size that the command line names is of another one
+  const auto mistaken = [&](const KeyMistake& m) {
+    reader.mistake(origin_of(recipe, m.key), m.text);
+  };
+  if (init)
+    std::ranges::for_each(apply_folder(recipe, *init), mistaken);
+  else if (recipe.model.family !=
+           family) {  // the size that the command line names is of another one
     recipe.model.family = family;
     recipe.origin["model.family"] = recipe.origin["model.size"] + kSizeOrigin;
   }
-  apply_size(recipe, reader);
+  if (!init)
+    if (const auto wrong = apply_size(recipe)) mistaken(*wrong);
   reader.finish();
   return recipe;
 }
 
 Recipe load_recipe(const Path& path, const std::vector<Override>& overrides) {
   constexpr std::uint64_t kLimit = 1 << 20;
-  if (!path_exists(path) || is_folder(path)) no_such_recipe(path);
-  Recipe recipe = parse_recipe(read_file(path, kLimit), path.string(), overrides);
-  recipe.folder = path.parent_path();
+  const bool is_model = is_folder(path) && path_exists(path / "config.json");
+  if (!path_exists(path) || (is_folder(path) && !is_model)) no_such_recipe(path);
+  // A folder of a model is the recipe that begins with it and says no more.
+  const Path file = is_model ? path / "config.json" : path;
+  Recipe recipe = parse_recipe(is_model ? "[model]\ninit = \".\"\n" : read_file(file, kLimit),
+                               file.string(), overrides);
+  recipe.folder = file.parent_path();
   anchor_paths(recipe);
   return recipe;
 }

@@ -21,9 +21,10 @@ namespace aloft {
 
 // [model]. What each key means, and what it may be, is in `aloft recipes`.
 struct ModelSection {
-  ModelSection();          // the first family of the catalogue, as a recipe begins with it
-  std::string family;      // the architecture: a name of models/catalog.inc
-  std::string size;        // "gpt2-124m": the settings of a published size
+  ModelSection();      // the first family of the catalogue, as a recipe begins with it
+  std::string family;  // the architecture: a name of models/catalog.inc
+  std::string size;    // "gpt2-124m": the settings of a published size
+  std::string init;  // a folder of Hugging Face that says all of this, and whose weights are first
   SettingValues settings;  // all of the family's; 0 of what is the data's to say: as it says
 
   // A setting that is a whole number, or what 0 of it stands for; `otherwise` where the family has
@@ -43,6 +44,7 @@ struct DataSection {
   TokenizerSpec tokenizer;                      // made from the text, or loaded
   double validation = 0.05;                     // share of the text
   std::string sampling = "windows";             // or "random": an independent offset each
+  std::int64_t length = 0;                      // tokens of an example; 0: the model's context
   std::string cache;                            // "": a folder in the user's cache directory
   // Instead of text and tokens: a table, or images and labels in IDX files; files of their own for
   // validation, or none.
@@ -64,7 +66,8 @@ struct OptimizerSection {
   double clip_adaptive = 0, clip_value = 0;  // of rows, as shares of the weights'; of elements
   std::vector<std::string> no_decay = {"*.bias", "bias"};  // patterns of names
   std::vector<ParameterGroup> groups;                      // with a rate or decay of their own
-  std::vector<std::string> rest;                           // OptimizerSpec::rest, if it is read
+  std::vector<std::string> freeze;   // patterns of names: they are not trained
+  std::vector<std::string> rest;     // OptimizerSpec::rest, if it is read
   std::string master = "f32";        // or "split": the bf16 weight and 16 more bits
   std::string states = "f32";        // or "bf16", "8bit": a half or a quarter of the memory
   std::string rounding = "nearest";  // or "stochastic": of bf16 weights without masters
@@ -193,7 +196,9 @@ struct Override {
 
 // Reads and checks. UserError E0710 lists every mistake at once, each with file:line and the
 // nearest valid name; E0721 where there is no such file. Relative paths begin at the recipe's
-// folder, those of an override where the program was started; those of the result are absolute.
+// folder, those of an override where the program was started; those of the result are absolute. A
+// folder of Hugging Face is the recipe that has it as model.init and says no more. UserError E0718
+// and DataError E0631, E0632 of a folder that model.init names (models/huggingface.h).
 Recipe load_recipe(const Path& path, const std::vector<Override>& overrides = {});
 // The recipe in the folder of `path` whose name is nearest to its; "" where none is near.
 std::string nearest_recipe(const Path& path);
@@ -219,7 +224,8 @@ models::ModelSpec model_spec(const Recipe& recipe);
 models::ModelSpec model_spec(const Recipe& recipe, const SettingValues& of_data);
 // What the recipe's model is to learn: task.kind, or the first kind that takes it.
 const TaskKind& task_kind(const Recipe& recipe);
-// Tokens of an example: the context of a model that reads sequences, 1 of any other.
+// Tokens of an example: data.length, or the context of a model that reads sequences; 1 of any
+// other.
 std::int64_t tokens_an_example(const Recipe& recipe);
 
 }  // namespace aloft

@@ -50,7 +50,17 @@ std::vector<RecipeField> fields_of_model(ModelSection& m) {
       {OnResume::Fixed, "model.family", "architecture", &m.family, 0, 0, names_of_families(), false,
        kOtherWeights},
       {OnResume::Free, "model.size", "a published size; other keys override it", &m.size, 0, 0,
-       names_of_sizes(), true}};
+       names_of_sizes(), true},
+      {OnResume::Fixed,
+       "model.init",
+       "a folder of Hugging Face: it says the model and the tokenizer, and its weights are the "
+       "first",
+       &m.init,
+       0,
+       0,
+       {},
+       false,
+       "the run began with its weights; it changes none now"}};
   const models::ModelFamily* family = models::find_family(m.family);
   if (!family) return out;
   for (const models::ModelSetting& s : family->settings) {
@@ -91,6 +101,15 @@ std::vector<RecipeField> fields_of_data(Recipe& r) {
   return {
       {Data, "data.validation", "share of the text", &d.validation, 0, 0.99},
       {Changes, "data.sampling", "order of samples", &d.sampling, 0, 0, {"windows", "random"}},
+      {Fixed,
+       "data.length",
+       "tokens of an example; 0: the model's context",
+       &d.length,
+       0,
+       1 << 20,
+       {},
+       false,
+       "the examples of an epoch are counted in windows of so many tokens"},
       {Data, "data.csv", "a table instead of text: a line an example, its label last", &d.csv},
       {Data, "data.images", "images instead of text: an IDX file, as MNIST's", &d.images},
       {Data, "data.labels", "their labels, another IDX file", &d.labels},
@@ -147,6 +166,7 @@ std::vector<RecipeField> fields_of_optimizer(OptimizerSection& o) {
        &o.clip_value, 0, kMostClip},
       {Changes, "optimizer.no_decay", "name patterns that do not decay; norms never do",
        &o.no_decay},
+      {Fixed, "optimizer.freeze", "name patterns of parameters that stay as they begin", &o.freeze},
       {Fixed, "optimizer.rest", "name patterns of matrices that are taken for none: tables, heads",
        &o.rest},
       {Changes,  // a checkpoint loads into either form

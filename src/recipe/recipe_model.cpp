@@ -44,6 +44,10 @@ const TaskKind& task_kind(const Recipe& r) {
   return usual_task(*models::find_family(r.model.family));
 }
 
-std::int64_t tokens_an_example(const Recipe& r) { return r.model.whole("context", 1); }
+std::int64_t tokens_an_example(const Recipe& r) {
+  const std::int64_t context = r.model.whole("context", 0);
+  if (context == 0) return 1;
+  return r.data.length > 0 ? r.data.length : context;
+}
 
 }  // namespace aloft

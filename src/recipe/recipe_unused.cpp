@@ -188,7 +188,7 @@ class Search {
     if (is_arrays()) {
       for (const std::string& key : tokenizer_keys(
                {"data.text", "data.train_tokens", "data.validation_tokens", "data.tokenizer.kind",
-                "data.tokenizer.path", "data.sampling", "data.cache"}))
+                "data.tokenizer.path", "data.sampling", "data.length", "data.cache"}))
         report(key, named, fmt::format("is of tokens, and is not read where {} is given", named));
       if (!d.images.empty() && !d.csv.empty())
         report("data.csv", "data.images", "is not read where data.images is given");
@@ -320,7 +320,7 @@ bool is_read_by_a_step(std::string_view key) {
 }
 
 bool is_read_for_tokens(std::string_view key) {
-  return key.starts_with("data.") && key != "data.sampling";
+  return key.starts_with("data.") && key != "data.sampling" && key != "data.length";
 }
 
 std::vector<UnusedKey> unused_keys(const Recipe& recipe, bool all) {

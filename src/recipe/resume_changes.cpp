@@ -75,6 +75,7 @@ constexpr Meaning kMeanings[] = {
     {"optimizer.clip_adaptive", "rows of gradients are scaled down from another size on; 0: never"},
     {"optimizer.clip_value", "elements of gradients are cut at another size; 0: never"},
     {"optimizer.no_decay", "other parameters are spared weight decay"},
+    {"optimizer.freeze", "the checkpoint's moments are of other parameters"},
     {"optimizer.rest", "the checkpoint's moments are of other parameters"},
     {"optimizer.master", "the same masters, kept in another form"},
     {"optimizer.states", "the checkpoint's moments are of another format"},

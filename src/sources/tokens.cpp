@@ -44,7 +44,7 @@ void warn_of_few_windows(const Recipe& recipe, std::int64_t windows) {
   if (recipe.data.sampling == "random" || windows >= a_step) return;
   log_warning(
       "the training text is {} window{} of {} tokens and a step takes {}: every step reads all of "
-      "it more than once; more text, a smaller train.batch or model.context, or data.sampling = "
+      "it more than once; more text, a smaller train.batch or data.length, or data.sampling = "
       "random",
       windows, windows == 1 ? "" : "s", tokens_an_example(recipe), a_step);
 }
@@ -152,6 +152,12 @@ class Reopening {
   bool quiet_, is_text_gone_ = false;
 };
 
+// How long examples are, besides: the task's columns go by it.
+SettingValues with_length(SettingValues facts, const Recipe& recipe) {
+  facts["length"] = tokens_an_example(recipe);
+  return facts;
+}
+
 // Without reading text where the recipe says enough.
 SettingValues facts_or_assumed(const Recipe& recipe) {
   const TokenizerSpec& t = recipe.data.tokenizer;
@@ -189,7 +195,9 @@ TokenRunData::TokenRunData(Dataset data, json record)
       record_(record.is_null() ? data_record_of(data_) : std::move(record)),
       bytes_a_target_(bytes_a_validation_token(data_)) {}
 
-SettingValues TokenRunData::facts(const Recipe& recipe) const { return facts_of(recipe, data_); }
+SettingValues TokenRunData::facts(const Recipe& recipe) const {
+  return with_length(facts_of(recipe, data_), recipe);
+}
 
 void TokenRunData::fit(const models::ModelSpec& spec) {
   const auto vocab = static_cast<std::int32_t>(spec.whole("vocab"));
@@ -273,7 +281,7 @@ SourceKind tokens_source() {
   kind.reopen = [](const Recipe& recipe, const KnownData& known, bool quiet) {
     return Reopening(recipe, known, quiet).data();
   };
-  kind.facts = facts_or_assumed;
+  kind.facts = [](const Recipe& recipe) { return with_length(facts_or_assumed(recipe), recipe); };
   return kind;
 }
 

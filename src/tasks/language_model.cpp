@@ -45,8 +45,10 @@ TaskKind language_model_task() {
   kind.writes_text = true;
   kind.is_usual = true;
   kind.takes = [](const models::ModelFamily& f) { return static_cast<bool>(f.make_causal_lm); };
-  kind.columns = [](const models::ModelSpec& spec, const SettingValues&) {
-    const std::vector<std::int64_t> shape{spec.whole("context")};
+  kind.columns = [](const models::ModelSpec& spec, const SettingValues& of_data) {
+    const auto length = of_data.find("length");
+    const std::vector<std::int64_t> shape{
+        length == of_data.end() ? spec.whole("context") : std::get<std::int64_t>(length->second)};
     const std::int64_t vocab = spec.whole("vocab");
     return std::vector<Column>{{"tokens", DType::I32, shape, vocab},
                                {"targets", DType::I32, shape, vocab}};

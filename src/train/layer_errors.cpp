@@ -14,6 +14,7 @@
 #include "frontend/programs.h"
 #include "frontend/random.h"
 #include "frontend/value_and_grad.h"
+#include "models/huggingface.h"
 #include "ops/binary.h"
 #include "ops/norm.h"
 #include "ops/op.h"
@@ -56,6 +57,8 @@ class Measurement {
                      recipe.precision.scale == ScalePolicy::Dynamic) {
     manual_seed(recipe.train.seed);
     task_ = task_kind(recipe).make(spec);
+    if (!recipe.model.init.empty())
+      models::load_huggingface(models::open_huggingface(recipe.model.init), task_->model());
     amp::prepare(task_->model(), PrecisionRecipe{});  // f32, and its ops are known
     std::vector<Policy> policies;
     for (const DType type : low) policies.push_back(low_policy(recipe.precision, type));

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/data_record.h"
+#include "models/published_files.h"
 #include "recipe/memory_need.h"
 #include "recipe/resume_changes.h"
 #include "recipe/run_length.h"
@@ -242,6 +243,9 @@ void keep_data(const RunStart& start, const Path& run) {
     make_folder(run / "tokenizer");
     tokenizer->save(run / "tokenizer");
   }
+  if (const std::string& init = start.recipe.model.init;
+      !init.empty() && !path_exists(run / "init" / "config.json"))
+    models::copy_published_files(init, run / "init");
   write_file_atomic(run / "data.json", json_text(start.data_record) + "\n");
 }
 

@@ -35,7 +35,7 @@ struct RunStart {
 RunStart begin_run(const Recipe& recipe, const TrainOptions& options, const nlohmann::json& known,
                    const CheckpointMeta* from);
 
-// Writes tokenizer/ and data.json. EnvironmentError.
+// Writes tokenizer/, init/ and data.json. EnvironmentError.
 void keep_data(const RunStart& start, const Path& run);
 
 }  // namespace aloft

@@ -11,6 +11,7 @@
 #include "frontend/description.h"
 #include "frontend/layer_names.h"
 #include "frontend/random.h"
+#include "models/huggingface.h"
 #include "runtime/current_device.h"
 #include "runtime/threads.h"
 
@@ -21,9 +22,9 @@ namespace {
 std::string places_of_patterns(const Recipe& recipe) {
   std::string out;
   for (const char* key :
-       {"optimizer.no_decay", "optimizer.groups", "precision.allow_ops", "precision.deny_ops",
-        "precision.allow_params", "precision.deny_params", "precision.fp32_layers",
-        "precision.bf16_layers", "precision.fp16_layers"})
+       {"optimizer.no_decay", "optimizer.groups", "optimizer.freeze", "precision.allow_ops",
+        "precision.deny_ops", "precision.allow_params", "precision.deny_params",
+        "precision.fp32_layers", "precision.bf16_layers", "precision.fp16_layers"})
     if (const auto it = recipe.origin.find(key); it != recipe.origin.end())
       out += (out.empty() ? "" : ", ") + it->first + " (" + it->second + ")";
   return out;
@@ -61,6 +62,8 @@ void check_own_patterns(const Recipe& recipe, const models::ModelSpec& spec) {
 void make_model(Session& s) {
   s.task = task_kind(s.recipe).make(s.spec);
   try {
+    for (const std::string& pattern : s.recipe.optimizer.freeze)
+      s.model().requires_grad(false, pattern);
     s.optimizer = std::make_unique<Optimizer>(
         amp::prepare(s.model(), optimizer_spec(s.recipe), s.recipe.precision));
   } catch (UserError& e) {
@@ -131,13 +134,15 @@ Session open_session(const Recipe& recipe, const SettingValues& of_data,
   return s;
 }
 
-void make_values(Session& s) {
+void make_values(Session& s, bool takes_others) {
   manual_seed(s.recipe.train.seed);
   Session twin;
   twin.recipe = s.recipe;
   twin.spec = s.spec;
   make_model(twin);
   take_values(variables_of(s.model(), *s.optimizer), variables_of(twin.model(), *twin.optimizer));
+  if (!s.recipe.model.init.empty() && !takes_others)
+    models::load_huggingface(models::open_huggingface(s.recipe.model.init), s.model());
 }
 
 std::unique_ptr<Runner> make_runner(Session& s) {

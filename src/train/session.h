@@ -53,8 +53,9 @@ Session open_session(const Recipe& recipe, const SettingValues& of_data,
 // The runner of train.mode, with its programs planned where it has some.
 std::unique_ptr<Runner> make_runner(Session& session);
 
-// Sets the recipe's seed, and makes weights and optimizer state as it begins them. EnvironmentError
-// E0401.
-void make_values(Session& session);
+// Sets the recipe's seed, and makes weights and optimizer state as it begins them: drawn, or those
+// of model.init. A run that goes on (`takes_others`) takes other weights right behind it, and that
+// folder's are not read. EnvironmentError E0401; DataErrors of models/huggingface.h.
+void make_values(Session& session, bool takes_others = false);
 
 }  // namespace aloft

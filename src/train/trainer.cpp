@@ -84,7 +84,7 @@ class Training {
  private:
   void train() {
     compile();
-    make_values(session_);
+    make_values(session_, from_.has_value());
     if (options_.resume) go_on();
     runner_->start();
     saves_beside_ &= runner_->hold_updates([this] {

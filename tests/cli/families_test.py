@@ -6,28 +6,10 @@ import struct
 import unittest
 
 from program import ROOT, ProgramTest, main
+from tensors import read_tensors, write_tensors
 
 FIXTURES = ROOT / "tests" / "fixtures"
 MODELS = sorted(config.parent.name for config in FIXTURES.glob("*/config.json"))
-
-
-def read_tensors(path):
-    """{name: (entry, bytes)} of a safetensors file."""
-    content = path.read_bytes()
-    size = struct.unpack("<Q", content[:8])[0]
-    entries = json.loads(content[8:8 + size])
-    entries.pop("__metadata__", None)
-    data = content[8 + size:]
-    return {name: (entry, data[slice(*entry["data_offsets"])]) for name, entry in entries.items()}
-
-
-def write_tensors(path, tensors):
-    header, data = {}, b""
-    for name, (entry, content) in tensors.items():
-        header[name] = {**entry, "data_offsets": [len(data), len(data) + len(content)]}
-        data += content
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
 def tokens_file(path, rows=((1, 2, 3, 4, 5, 6), (6, 5, 4, 3, 2, 1))):

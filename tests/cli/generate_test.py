@@ -52,6 +52,27 @@ class Generate(ProgramTest):
         self.assertNotIn("context", self.aloft("generate", "run", "--prompt", "a", "--tokens",
                                                5).stderr.decode())
 
+    def test_a_stop_string_ends_the_text_before_it(self):
+        whole = self.text("--prompt", "the", "--tokens", 60, "--seed", 5).decode("utf-8", "replace")
+        stop = whole[20:23]
+        before = whole[:whole.index(stop)]
+        asked = ["--prompt", "the", "--tokens", 60, "--seed", 5, "--stop", "never there", "--stop", stop]
+        self.assertEqual(self.text(*asked).decode("utf-8", "replace"), before)
+        [said] = self.parsed("generate", "run", *asked, "--json")
+        self.assertEqual((said["text"], said["ended"]), (before, True))
+        two = self.parsed("generate", "run", *asked, "--samples", 2, "--json")
+        self.assertEqual(two[0]["text"], before)
+
+    def test_penalties_and_filters(self):
+        greedy = ["--prompt", "the", "--tokens", 40, "--temperature", 0]
+        plain = self.text(*greedy)
+        self.assertNotEqual(self.text(*greedy, "--repetition-penalty", 1.5), plain)
+        self.assertNotEqual(self.text(*greedy, "--presence-penalty", 5), plain)
+        drawn = ["--prompt", "the", "--tokens", 40, "--seed", 5]
+        for only_the_likeliest in (["--min-p", 1], ["--top-k", 1]):
+            self.assertEqual(self.text(*drawn, *only_the_likeliest), plain)
+        self.aloft("generate", "run", *drawn, "--min-p", 1.5, exit_code=2)
+
     def test_many_texts_at_once(self):
         several = self.parsed("generate", "run", "--prompt", "the", "--samples", 3, "--tokens", 20,
                               "--seed", 7, "--json")

@@ -18,7 +18,7 @@ OUTSIDE = {"ulimit", "OMP_NUM_THREADS", "config.json", "vocab.json", "merges.txt
            "GOMP_CPU_AFFINITY", "OMP_PLACES", "OMP_PROC_BIND", "MADV_HUGEPAGE"}
 PROGRAMS = {"ctest", "numactl", "tensorboard", "apt", "yes", "python3"}
 # What begins so is another library's.
-LIBRARIES = ("torch.", "std::")
+LIBRARIES = ("torch.", "transformers.", "std::")
 # The op that CONTRIBUTING.md makes up.
 EXAMPLE = "softshrink"
 FILE = r"\.(?:json|jsonl|md|inc|html|h|cpp|py|toml|txt|csv|lock|safetensors)"
@@ -130,7 +130,7 @@ class Known:
     def wrong_path(self, text, page):
         """Files and folders, from the root, from src or from the page's own folder."""
         pattern = re.sub(r"<\w+>", "*", text).rstrip("/")
-        made = pattern.startswith(("build/", "checkpoints", "probe/", "runs", "samples/", "tokenizer/")) or \
+        made = pattern.startswith(("build/", "checkpoints", "probe/", "runs", "samples/", "tokenizer/", "init/")) or \
             ".cache/" in pattern or f'"{pattern}"' in self.code  # of a run directory
         tag = re.fullmatch(r"(?:train|validation|trends|alerts)/(\w+)(?:/[\w.]+)?", text)  # of TensorBoard
         places = [project.ROOT, project.ROOT / "src", (project.ROOT / page).parent,

@@ -67,6 +67,16 @@ TEST(Generate, TheNewerHalfIsWhatTheModelSees) {
   EXPECT_EQ(seen, alone);
 }
 
+// A cache with room for what will come, in a model that reads much more.
+TEST(Generate, AShortCacheWritesWhatALongOneWrites) {
+  const auto model = small_model(2000);
+  Generator all(*model);
+  const auto expected = draw_texts(all, kPrompt, drawing(40))[0].tokens;
+  Generator some(*model, 0, 1, "", std::ssize(kPrompt) + 40);
+  EXPECT_EQ(draw_texts(some, kPrompt, drawing(40))[0].tokens, expected);
+  EXPECT_EQ(some.times_full(), 0);
+}
+
 TEST(Generate, ARowWritesWhatItWouldWriteAlone) {
   const auto model = small_model(16);
   std::vector<std::vector<std::int32_t>> alone;
@@ -88,13 +98,13 @@ TEST(Generate, ATextEndsAtItsEnd) {
   Generator generator(*model, 0, 4);
   const auto whole = draw_texts(generator, kPrompt, drawing(60));
   DrawOptions o = drawing(60);
-  o.end = whole[2].tokens[7];
+  o.ends = {whole[2].tokens[7]};
   std::vector<std::int64_t> heard(4);
   const auto texts =
       draw_texts(generator, kPrompt, o, [&](std::int64_t row, std::int32_t) { ++heard[row]; });
   for (std::size_t row = 0; row < 4; ++row) {
     const auto& all = whole[row].tokens;
-    const auto end = std::find(all.begin(), all.end(), *o.end);
+    const auto end = std::find(all.begin(), all.end(), o.ends[0]);
     EXPECT_EQ(texts[row].tokens, std::vector<std::int32_t>(all.begin(), end)) << row;
     EXPECT_EQ(texts[row].ended, end != all.end()) << row;
     EXPECT_EQ(heard[row], std::ssize(texts[row].tokens));

@@ -31,6 +31,24 @@ std::unique_ptr<Tokenizer> as_saved(std::unique_ptr<Tokenizer> made, const Path&
   return made;
 }
 
+// The content of a file that save() wrote.
+Json read_saved(const Path& file) {
+  Json json = parse_json(read_file(file, std::uint64_t{64} << 20));
+  if (!json.is_object())
+    refuse_tokenizer(file, "text that is not a JSON object", "what `aloft` wrote");
+  if (json.value("format", Json()) != "aloft-tokenizer" || json.value("version", Json()) != 1)
+    refuse_tokenizer(file, "another format or version", "format aloft-tokenizer, version 1");
+  return json;
+}
+
+const TokenizerKind& kind_of(const Json& saved, const Path& file) {
+  const Json name = saved.value("kind", Json());
+  const TokenizerKind* kind =
+      name.is_string() ? find_tokenizer_kind(name.get<std::string>()) : nullptr;
+  if (!kind) refuse_tokenizer(file, "kind " + in_quotes(name.dump()), names_of_tokenizer_kinds());
+  return *kind;
+}
+
 }  // namespace
 
 std::string tokenizer_forms() {
@@ -50,16 +68,17 @@ std::unique_ptr<Tokenizer> load_tokenizer(const Path& path) {
     if (const TokenizerKind* kind = published_at(path)) return kind->published->open(path);
     throw DataError("E0503", "no tokenizer there").at(path.string()).need(tokenizer_forms());
   }
-  const Json json = parse_json(read_file(file, std::uint64_t{64} << 20));
-  if (!json.is_object())
-    refuse_tokenizer(file, "text that is not a JSON object", "what `aloft` wrote");
-  if (json.value("format", Json()) != "aloft-tokenizer" || json.value("version", Json()) != 1)
-    refuse_tokenizer(file, "another format or version", "format aloft-tokenizer, version 1");
-  const Json name = json.value("kind", Json());
-  const TokenizerKind* kind =
-      name.is_string() ? find_tokenizer_kind(name.get<std::string>()) : nullptr;
-  if (!kind) refuse_tokenizer(file, "kind " + in_quotes(name.dump()), names_of_tokenizer_kinds());
-  return as_saved(kind->read(path, json), file, json);
+  const Json json = read_saved(file);
+  return as_saved(kind_of(json, file).read(path, json), file, json);
+}
+
+std::string kind_of_tokenizer(const Path& path) {
+  const Path file = path / kTokenizerFile;
+  if (path_exists(file)) return std::string(kind_of(read_saved(file), file).name);
+  const TokenizerKind* kind = published_at(path);
+  if (!kind)
+    throw DataError("E0503", "no tokenizer there").at(path.string()).need(tokenizer_forms());
+  return std::string(kind->name);
 }
 
 }  // namespace aloft

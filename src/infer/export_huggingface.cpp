@@ -1,0 +1,95 @@
+#include "infer/export_huggingface.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/folder.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "models/published_files.h"
+#include "models/state_dict.h"
+
+namespace aloft {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder beside the one that is meant, which takes its name when it is whole.
+class FolderInTheMaking {
+ public:
+  explicit FolderInTheMaking(const Path& folder)
+      : folder_(without_last_slash(fs::absolute(folder).lexically_normal())),
+        partial_(folder_.string() + ".partial") {
+    if (has_name(folder_) && (!is_folder(folder_) || !list_folder(folder_).empty()))
+      throw UserError("E0820", "there is something where the model is to be written")
+          .at(folder_.string())
+          .need("a folder that does not exist, or an empty one");
+    fs::remove_all(partial_);  // of a program that was killed
+    make_folder(partial_);
+  }
+  ~FolderInTheMaking() {
+    std::error_code ignored;
+    if (!is_whole_) fs::remove_all(partial_, ignored);
+  }
+  FolderInTheMaking(const FolderInTheMaking&) = delete;
+  FolderInTheMaking& operator=(const FolderInTheMaking&) = delete;
+
+  const Path& path() const { return partial_; }
+  void finish() {
+    std::error_code error;
+    fs::rename(partial_, folder_, error);
+    if (error)
+      throw EnvironmentError("E0603", "cannot write the folder")
+          .at(folder_.string())
+          .saw(error.message());
+    is_whole_ = true;
+    sync_folder(folder_.parent_path());
+  }
+
+ private:
+  static Path without_last_slash(const Path& path) {
+    return path.has_filename() ? path : path.parent_path();
+  }
+  Path folder_, partial_;
+  bool is_whole_ = false;
+};
+
+// Whether transformers finds a tokenizer among the files.
+bool has_tokenizer(const Path& folder) {
+  constexpr std::array kFiles = {"tokenizer.json", "vocab.json", "tokenizer.model", "vocab.txt"};
+  return std::ranges::any_of(kFiles, [&](const char* name) { return path_exists(folder / name); });
+}
+
+// Beside a model that no folder of transformers began: the tokenizer in its own files, among which
+// transformers may know some, and the token that ends a text.
+void write_own_tokenizer(const Tokenizer& tokenizer, const Path& folder) {
+  tokenizer.save(folder);
+  if (const auto end = tokenizer.end_of_text())
+    write_file_atomic(folder / "generation_config.json",
+                      json_text({{"bos_token_id", *end}, {"eos_token_id", *end}}) + "\n");
+}
+
+}  // namespace
+
+ExportResult export_huggingface(const SavedModel& saved, const Path& folder, DType dtype) {
+  FolderInTheMaking made(folder);
+  models::SaveOptions options{dtype, saved.published};
+  if (saved.tokenizer) options.end_of_text = saved.tokenizer->end_of_text();
+  models::save_huggingface(made.path(), *saved.model, saved.spec, options);
+  if (saved.tokenizer && !has_tokenizer(made.path()))
+    write_own_tokenizer(*saved.tokenizer, made.path());
+  ExportResult result{0, 0, has_tokenizer(made.path())};
+  for (const VariablePtr& v : models::state_variables(*saved.model)) {
+    ++result.tensors;
+    result.bytes += static_cast<std::uint64_t>(v->type.shape.max_numel()) * size_of(dtype);
+  }
+  if (saved.tokenizer && !result.has_tokenizer)
+    log_warning("transformers knows no {} tokenizers: it lies there as {}, which aloft reads",
+                saved.tokenizer->kind(), kTokenizerFile);
+  made.finish();
+  return result;
+}
+
+}  // namespace aloft

@@ -1,0 +1,36 @@
+// What a language model loses on a text: in windows that overlap, so that nearly every token is
+// predicted from a long past. Perplexity and bits per byte follow from it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "models/model.h"
+
+namespace aloft {
+
+struct TextLossOptions {
+  std::int64_t length = 0;  // tokens of a window; 0: the model's context
+  // Tokens from one window to the next, each predicted in the first window that has it; at most
+  // the length. 0: half of it.
+  std::int64_t stride = 0;
+  std::int64_t batch = 1;  // windows at a time
+  int threads = 0;         // 0: all
+};
+
+struct TextLoss {
+  double nats = 0;             // of all predicted tokens together, natural logarithm
+  std::int64_t predicted = 0;  // tokens: all but the first, which nothing precedes
+  std::int64_t windows = 0;
+  double mean() const { return nats / static_cast<double>(predicted); }
+};
+
+// The model is put into evaluation mode, and its parameters move into a program's arenas; they keep
+// their values. UserError E0812 for less than two tokens, E0700 for a length beyond the context or
+// an option below its range; DataError E0522 for a token outside the vocabulary; EnvironmentError
+// E0401.
+TextLoss loss_of_text(models::CausalLm& model, std::span<const std::int32_t> tokens,
+                      const TextLossOptions& options);
+
+}  // namespace aloft

@@ -1,0 +1,19 @@
+// What lies beside the weights in a folder of Hugging Face: config, tokenizer, how text is made. A
+// run that begins from such a folder keeps them, so that what is exported has them as they were.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/file.h"
+
+namespace aloft::models {
+
+// Copies those that `from` has to `to`, which is made. EnvironmentError E0603 to E0605.
+void copy_published_files(const Path& from, const Path& to);
+
+// The tokens that end a text: eos_token_id of generation_config.json, or of config.json where that
+// says none; one, a list, or none. DataError E0631 where they are no such numbers.
+std::vector<std::int32_t> published_ends(const Path& folder);
+
+}  // namespace aloft::models

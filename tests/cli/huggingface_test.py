@@ -1,0 +1,210 @@
+"""Folders of Hugging Face as a user has them: a run that begins from one, what is shown of one, and one that is
+written."""
+import json
+import math
+import shutil
+import struct
+
+from program import ProgramTest, main
+from tensors import read_tensors, write_tensors
+
+
+def tokens_file(path, *columns):
+    def tensor(rows):
+        content = struct.pack(f"<{len(rows) * len(rows[0])}i", *(i for row in rows for i in row))
+        return {"dtype": "I32", "shape": [len(rows), len(rows[0])]}, content
+    write_tensors(path, dict(zip(("tokens", "targets"), map(tensor, columns))))
+
+
+class HuggingFace(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.aloft("train", "tiny.toml", "--set", "model.family=llama", "--out", "base")
+        cls.aloft("export", "hf", "base", "folder")
+
+    def tensors(self, folder):
+        return read_tensors(self.folder / folder / "model.safetensors")
+
+    def config(self, folder):
+        return json.loads((self.folder / folder / "config.json").read_text())
+
+    def refused(self, *arguments, exit_code=2):
+        return self.aloft(*arguments, exit_code=exit_code).stderr.decode()
+
+    def test_what_is_written_is_the_model_of_the_run(self):
+        for option in ("--temperature", "--seed"):
+            asked = ["--prompt", "the", "--tokens", 6, option, 3]
+            self.assertEqual(self.aloft("generate", "base", *asked).stdout,
+                             self.aloft("generate", "folder", *asked).stdout)
+        config = self.config("folder")
+        self.assertEqual((config["model_type"], config["torch_dtype"]), ("llama", "float32"))
+        self.assertEqual((config["eos_token_id"], config["bos_token_id"]), (None, None))  # bytes end nothing
+        self.assertTrue(all(name.startswith("model.") for name in set(self.tensors("folder")) - {"lm_head.weight"}))
+
+    def test_types_of_what_is_written(self):
+        for dtype, name, size in (("bf16", "bfloat16", 2), ("f16", "float16", 2), ("f32", "float32", 4)):
+            [said] = self.parsed("export", "hf", "base", dtype, "--dtype", dtype, "--json")
+            tensors = self.tensors(dtype)
+            self.assertEqual({entry["dtype"] for entry, _ in tensors.values()}, {dtype.upper()})
+            self.assertEqual(sum(len(content) for _, content in tensors.values()), said["bytes"])
+            self.assertEqual(said["bytes"] % size, 0)
+            self.assertEqual(self.config(dtype)["torch_dtype"], name)
+            self.aloft("generate", dtype, "--prompt", "a", "--tokens", 2)
+
+    def test_nothing_is_written_over(self):
+        (self.folder / "mine").mkdir()
+        (self.folder / "mine" / "notes").write_text("mine")
+        self.assertIn("error E0820", self.refused("export", "hf", "base", "mine"))
+        self.assertEqual([p.name for p in (self.folder / "mine").iterdir()], ["notes"])
+        self.assertFalse((self.folder / "mine.partial").exists())
+        self.assertIn("error E0718", self.refused("export", "hf", "text.txt", "new"))
+        self.assertFalse((self.folder / "new").exists())
+
+    def test_what_ends_a_text_is_what_the_folder_says(self):
+        asked = ["--prompt", "the", "--tokens", 8, "--temperature", 0, "--json"]
+        [whole] = self.parsed("generate", "folder", *asked)
+        shutil.copytree(self.folder / "folder", self.folder / "ends")
+        end = whole["tokens"][-1]
+        before = whole["tokens"].index(end)
+        (self.folder / "ends" / "generation_config.json").write_text(json.dumps({"eos_token_id": [300, end]}))
+        [said] = self.parsed("generate", "ends", *asked)
+        self.assertEqual((said["tokens"], said["ended"]), (whole["tokens"][:before], True))
+        (self.folder / "ends" / "generation_config.json").write_text('{"eos_token_id": "</s>"}')
+        self.assertIn("error E0631", self.refused("generate", "ends", *asked, exit_code=3))
+
+    def test_what_is_frozen_stays(self):
+        self.aloft("export", "hf", "folder", "low", "--dtype", "bf16")  # what O2 keeps of it without a master
+        for folder, precision, dtype in (("folder", "O0", "f32"), ("low", "O2:bf16", "bf16")):
+            out = "frozen-" + dtype
+            self.aloft("train", "tiny.toml", "--init", folder, "--set", "optimizer.freeze=['*embed_tokens*', '*mlp*']",
+                       "--set", "optimizer.lr=0.1", "--set", f"precision={precision}", "--out", out)
+            self.aloft("export", "hf", out, out + "-hf", "--dtype", dtype)
+            before, after = self.tensors(folder), self.tensors(out + "-hf")
+            same = {name for name in before if before[name] == after[name]}
+            self.assertEqual(same, {name for name in before if "embed_tokens" in name or "mlp" in name}, precision)
+        self.assertIn("error E0809", self.refused("train", "tiny.toml", "--set", "optimizer.freeze=['h.9.*']", "--out",
+                                                  "x"))
+
+    def test_the_loss_of_a_text(self):
+        """By windows of which each but the first predicts its last two tokens, as it is defined."""
+        text = "the quick brown fox jumps over it"
+        (self.folder / "eval.txt").write_text(text)
+        [said] = self.parsed("eval", "folder", "--data", "eval.txt", "--length", 8, "--stride", 2, "--json")
+        tokens, nats, predicted = list(text.encode()), 0, 0
+        for begin in range(0, len(tokens), 2):
+            rows = tokens[begin:begin + 9]
+            first = 0 if begin == 0 else 6  # targets that an earlier window has predicted
+            if len(rows) - 1 <= first:
+                break
+            targets = [-100] * first + rows[1 + first:]
+            tokens_file(self.folder / "row.safetensors", [rows[:-1]], [targets])
+            [scored] = self.parsed("score", "folder", "--tokens", "row.safetensors", "--out", "o.safetensors",
+                                   "--json")
+            count = len(targets) - first
+            nats, predicted = nats + scored["loss"] * count, predicted + count
+        self.assertEqual((said["predicted"], said["tokens"]), (predicted, len(tokens)))
+        self.assertAlmostEqual(said["loss"], nats / predicted, places=5)
+        self.assertAlmostEqual(said["bits_per_byte"], nats / math.log(2) / len(tokens), places=5)
+        self.assertAlmostEqual(said["perplexity"], math.exp(nats / predicted), places=2)
+        [four] = self.parsed("eval", "folder", "--data", "eval.txt", "--length", 8, "--stride", 2, "--windows", 4,
+                             "--json")
+        self.assertAlmostEqual(four["loss"], said["loss"], places=5)
+        (self.folder / "one.txt").write_text("t")
+        self.assertIn("error E0812", self.refused("eval", "folder", "--data", "one.txt"))
+        self.assertIn("error E0700", self.refused("eval", "folder", "--data", "eval.txt", "--length", 9))
+
+    def test_a_run_begins_with_the_weights_and_the_tokenizer(self):
+        recipe = self.folder / "begins.toml"
+        recipe.write_text('[data]\ntext = ["text.txt"]\n[optimizer]\nlr = 0\n[train]\nbatch = 2\nsteps = 1\n'
+                          'sample_tokens = 0\n')
+        for level in ("O0", "O2:bf16", "O2:fp16"):
+            out = "begins-" + level.replace(":", "-")
+            self.aloft("train", "begins.toml", "--init", "folder", "--set", f"precision={level}", "--out", out)
+            self.aloft("export", "hf", out, out + "-hf")
+            self.assertEqual(self.tensors("folder"), self.tensors(out + "-hf"), level)
+            self.assertEqual(json.loads((self.folder / out / "run.json").read_text())["recipe"]["model"]["family"],
+                             "llama")
+            self.assertTrue((self.folder / out / "tokenizer" / "aloft_tokenizer.json").exists())
+
+    def test_a_resume_is_the_run_that_never_stopped_without_the_weights(self):
+        shutil.copytree(self.folder / "folder", self.folder / "gone")
+        self.aloft("train", "tiny.toml", "--init", "gone", "--out", "whole")
+        self.aloft("train", "tiny.toml", "--init", "gone", "--out", "halves", "--steps", 2)
+        (self.folder / "gone" / "model.safetensors").unlink()
+        self.aloft("train", "tiny.toml", "--init", "gone", "--out", "halves", "--resume")
+        for file in ("model.safetensors", "state.safetensors"):
+            whole, halves = (read_tensors(self.folder / run / "checkpoints" / "step-000004" / file)
+                             for run in ("whole", "halves"))
+            self.assertEqual(whole, halves, file)
+        said = self.refused("train", "tiny.toml", "--init", "folder", "--out", "halves", "--resume", "--steps", 6)
+        self.assertIn("model.init", said)
+        self.assertIn("error E0817", said)
+
+    def test_what_the_folder_says_of_itself_comes_back(self):
+        folder = self.folder / "known"
+        shutil.copytree(self.folder / "folder", folder)
+        config = self.config("known")
+        config |= {"pad_token_id": 3, "rope_parameters": {"rope_theta": config.pop("rope_theta"),
+                                                          "rope_type": "default"}, "dtype": "float32"}
+        config.pop("torch_dtype"), config.pop("rope_scaling", None)
+        (folder / "config.json").write_text(json.dumps(config))
+        (folder / "chat_template.jinja").write_text("{{ messages }}")
+        self.aloft("train", "tiny.toml", "--init", "known", "--out", "tuned", "--steps", 1)
+        self.aloft("export", "hf", "tuned", "tuned-hf", "--dtype", "bf16")
+        self.assertEqual(self.config("tuned-hf"), config | {"dtype": "bfloat16"})
+        self.assertEqual((self.folder / "tuned-hf" / "chat_template.jinja").read_text(), "{{ messages }}")
+
+    def test_a_folder_is_shown_without_its_weights(self):
+        config = self.config("folder") | {
+            "hidden_size": 4096, "intermediate_size": 11008, "num_attention_heads": 32, "num_key_value_heads": 32,
+            "head_dim": 128, "num_hidden_layers": 32, "vocab_size": 32000, "max_position_embeddings": 4096}
+        (self.folder / "seven").mkdir()
+        (self.folder / "seven" / "config.json").write_text(json.dumps(config))
+        shown = self.aloft("explain", "plan", "seven", "--set", "data.length=64", "--set", "train.batch=1",
+                           "--set", "precision=O2:bf16")
+        self.assertRegex(shown.stdout.decode(), r"parameters +1[23],\d{3},\d{3},\d{3}")  # 6.7 billion of 2 bytes
+        config |= {"hidden_size": 16, "intermediate_size": 44, "num_attention_heads": 2, "num_key_value_heads": 2,
+                   "head_dim": 8, "num_hidden_layers": 1, "vocab_size": 257}
+        (self.folder / "seven" / "config.json").write_text(json.dumps(config))
+        self.assertIn("model.safetensors", self.refused("train", "tiny.toml", "--init", "seven", "--set", "data.length=8",
+                                                 "--out", "x", exit_code=3))
+        self.aloft("bench", "step", "folder", "--steps", 1, "--batch", 2, "--no-limit")
+
+    def test_keys_that_say_another_model(self):
+        recipe = self.folder / "wrong.toml"
+        recipe.write_text('[model]\ninit = "folder"\ndim = 32\nheads = 2\nsize = "gpt2-124m"\ndropout = 0.1\n'
+                          '[data]\ntext = ["text.txt"]\nlength = 9\n')
+        said = self.refused("train", "wrong.toml", "--out", "x")
+        self.assertIn("error E0710", said)
+        self.assertRegex(said, r"wrong.toml:3 +model.dim: .*config.json has 16, got 32")
+        self.assertRegex(said, r"wrong.toml:5 +model.size: model.init says the model")
+        self.assertRegex(said, r"wrong.toml:9 +data.length: .*8 tokens")
+        self.assertNotRegex(said, "model.(heads|dropout)")
+        self.assertIn("model.family: ", self.refused("train", "tiny.toml", "--init", "folder", "--set",
+                                                     "model.family=gpt2", "--out", "x"))
+
+    def test_what_no_run_begins_from(self):
+        said = self.refused("train", "tiny.toml", "--init", "base", "--out", "x")
+        self.assertIn("error E0718", said)
+        self.assertIn("aloft export hf", said)
+        self.assertIn("error E0718", self.refused("train", "tiny.toml", "--init", "nowhere", "--out", "x"))
+        self.assertFalse((self.folder / "x").exists())
+
+
+class Lengths(ProgramTest):
+    def test_examples_shorter_than_the_context_are_those_of_a_shorter_model(self):
+        """Rotary angles do not know how long a context is: the same steps to the bit."""
+        rotary = ("--set", "model.family=llama")
+        self.aloft("train", "tiny.toml", *rotary, "--out", "short")
+        self.aloft("train", "tiny.toml", *rotary, "--set", "model.context=64", "--set", "data.length=8", "--out",
+                   "long")
+        for run in ("short", "long"):
+            self.assertTrue((self.folder / run / "checkpoints" / "step-000004").is_dir())
+        short, long = (read_tensors(self.folder / run / "checkpoints" / "step-000004" / "model.safetensors")
+                       for run in ("short", "long"))
+        self.assertEqual(short, long)
+
+
+if __name__ == "__main__":
+    main()
