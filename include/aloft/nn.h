@@ -5,6 +5,7 @@
 #include "nn/attention.h"
 #include "nn/batch_norm.h"
 #include "nn/conv2d.h"
+#include "nn/conv_transpose2d.h"
 #include "nn/dropout.h"
 #include "nn/embedding.h"
 #include "nn/init.h"
@@ -14,3 +15,4 @@
 #include "nn/pool2d.h"
 #include "nn/rotary_attention.h"
 #include "nn/sequential.h"
+#include "nn/update_bn.h"

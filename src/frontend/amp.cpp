@@ -286,7 +286,10 @@ std::vector<Optimizer> prepare(const std::vector<nn::Module*>& models,
   const Resolved r = resolve(options);
   if (!r.enabled) return plain(optimizers, shared_out(models, optimizers));
   std::vector<Optimizer> all = prepare(models, optimizers, r.recipe, r.num_losses);
-  if (options.verbosity > 0) print_talk(describe(options));
+  if (options.verbosity > 0) {
+    print_talk(describe(options));
+    for (const Optimizer& optimizer : all) optimizer.loss_scales().says_overflows = true;
+  }
   if (const Level level = r.recipe.level;
       options.combine_grad.value_or(false) && (level == Level::O0 || level == Level::O3))
     log_warning(

@@ -60,7 +60,7 @@ struct Options {
   // Of what a model gives; else f32 where the model's type was cast, and what it is at O1.
   std::optional<DType> cast_model_outputs = {};
   int num_losses = 1;  // 1 to 1024 loss scales, one for each loss_id of amp::scale_loss
-  int verbosity = 1;   // above 0: says on stderr what it makes of these
+  int verbosity = 1;   // above 0: says on stderr what it makes of these, and each overflow
   // How a dynamic scale moves (the fork for Ascend; apex has these numbers for good).
   double dynamic_init_scale = 65536;          // it begins with, at most max_loss_scale
   double scale_growth_factor = 2;             // behind scale_window finite losses in a row

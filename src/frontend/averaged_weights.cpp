@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "frontend/eager_emitter.h"
+#include "frontend/module.h"
 #include "frontend/variable_values.h"
 #include "runtime/buffer.h"
 
@@ -18,18 +19,24 @@ AveragedWeights::AveragedWeights(const Optimizer& optimizer) {
     const VariablePtr& p = optimizer.parameters()[i];
     if (optimizer.applied_to(i)->buffer->read_one<std::int64_t>() == 0) continue;
     eager().let_go_of(*p);
-    kept_.push_back({p, p->bytes()});
+    parameters_.push_back({p, p->bytes()});
     p->is_lent = true;
     write_floats(*p->buffer, p->type.dtype, optimizer.average(i)->to_floats());
   }
 }
 
+AveragedWeights::AveragedWeights(const Optimizer& optimizer, const nn::Module& model)
+    : AveragedWeights(optimizer) {
+  for (const VariablePtr& v : model.buffers()) buffers_.push_back({v, v->bytes()});
+}
+
 AveragedWeights::~AveragedWeights() {
-  for (const Kept& k : kept_) {
-    eager().let_go_of(*k.parameter);
-    k.parameter->buffer->write_from(std::as_bytes(std::span(k.value)));
-    k.parameter->is_lent = false;
-  }
+  for (const auto& all : {&parameters_, &buffers_})
+    for (const Kept& k : *all) {
+      eager().let_go_of(*k.variable);
+      k.variable->buffer->write_from(std::as_bytes(std::span(k.value)));
+      k.variable->is_lent = false;
+    }
 }
 
 void need_own_values(const std::vector<VariablePtr>& variables, const char* refused) {

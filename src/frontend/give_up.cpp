@@ -2,7 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "base/error.h"
+#include "base/output.h"
+#include "base/text.h"
+#include "frontend/loss_scales.h"
 #include "runtime/buffer.h"
 
 namespace aloft {
@@ -13,10 +19,16 @@ struct Limit {
   VariablePtr overflow_run, scale;
   scalar::ScalerRule rule;
   std::vector<std::string> names;
+  std::optional<std::ptrdiff_t> said_loss = {};  // whose overflows are said, by its number
 
   void check(std::int32_t culprit) const {
     scalar::ScalerState state;
     state.overflow_run = overflow_run->buffer->read_one<std::int32_t>();
+    if (said_loss && state.overflow_run > 0)
+      print_talk(
+          "amp: gradients of loss {} are not finite: their step is skipped, its scale is {} from "
+          "here on\n",
+          *said_loss, shortest(static_cast<double>(scale->buffer->read_one<float>())));
     if (!scalar::must_give_up(state, rule)) return;
     const bool named = culprit >= 0 && culprit < static_cast<std::int32_t>(names.size());
     throw DivergedError(
@@ -29,6 +41,16 @@ struct Limit {
             "the cause");
   }
 };
+
+// The number of the loss that the scaler is of, where its overflows are said.
+std::optional<std::ptrdiff_t> said_loss(const Optimizer& optimizer, const VariablePtr& scale) {
+  const amp::LossScales& scales = optimizer.loss_scales();
+  if (!scales.says_overflows) return std::nullopt;
+  const auto it = std::ranges::find_if(
+      scales.each, [&](const amp::LossScales::One& one) { return one.state.scale == scale; });
+  if (it == scales.each.end()) return std::nullopt;
+  return it - scales.each.begin();
+}
 
 }  // namespace
 
@@ -46,8 +68,8 @@ void give_up_if_hopeless(const StepResult& step, const Optimizer& optimizer) {
 
 void give_up_if_hopeless(const StepResult& step, const Optimizer& optimizer,
                          const ScalerVariables& scaler) {
-  const Limit limit{scaler.overflow_run, scaler.scale, optimizer.scaler(),
-                    culprit_names(optimizer)};
+  const Limit limit{scaler.overflow_run, scaler.scale, optimizer.scaler(), culprit_names(optimizer),
+                    said_loss(optimizer, scaler.scale)};
   step.culprit.emitter()->watch(step.culprit,
                                 [limit](std::int32_t culprit) { limit.check(culprit); });
 }

@@ -1,4 +1,5 @@
-// When training stops because skipping steps does not help any more.
+// What the host does behind a step that was skipped: it says so where amp::Options::verbosity asks
+// for it, and training stops where skipping does not help any more.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace aloft {
 void give_up_if_hopeless(const Optimizer& optimizer, std::int32_t culprit);
 
 // The same of a step that is being recorded or has run: eagerly at once, in a compiled program
-// behind each of its runs.
+// behind each of its runs. Overflows of a loss that amp::initialize was told of are said.
 void give_up_if_hopeless(const StepResult& step, const Optimizer& optimizer);
 // By the steps that another scaler of the optimizer's rule has skipped in a row.
 void give_up_if_hopeless(const StepResult& step, const Optimizer& optimizer,

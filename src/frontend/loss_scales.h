@@ -22,6 +22,7 @@ struct LossScales {
   };
   std::vector<One> each;
   bool is_initialized = false;  // amp::initialize has made their optimizers, enabled or not
+  bool says_overflows = false;  // on stderr, behind each step that they skip
 
   LossScales(const scalar::ScalerRule& rule, std::size_t losses) {
     for (std::size_t i = 0; i < losses; ++i) each.push_back({new_scaler_variables(rule, i)});

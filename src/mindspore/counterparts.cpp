@@ -3,14 +3,14 @@
 namespace aloft::amp {
 namespace {
 
-// Layers of one dimension more or fewer, recurrent cells and transposed convolutions there are
-// none of here.
+// Layers of one dimension more or fewer, recurrent cells and transposed convolutions of one and
+// three dimensions there are none of here.
 constexpr Counterpart kWhite[] = {
     {"nn.Conv1d", "conv1d"},
     {"nn.Conv2d", "conv2d"},
     {"nn.Conv3d", ""},
     {"nn.Conv1dTranspose", ""},
-    {"nn.Conv2dTranspose", ""},
+    {"nn.Conv2dTranspose", "conv_transpose2d"},
     {"nn.Conv3dTranspose", ""},
     {"nn.Dense", "linear"},
     {"nn.LSTMCell", ""},
@@ -18,7 +18,7 @@ constexpr Counterpart kWhite[] = {
     {"nn.GRUCell", ""},
     {"P.Conv2D", "conv2d"},
     {"P.Conv3D", ""},
-    {"P.Conv2DTranspose", ""},
+    {"P.Conv2DTranspose", "conv_transpose2d"},
     {"P.Conv3DTranspose", ""},
     {"P.Conv2DBackpropInput", "conv2d_grad_input"},
     {"P.MatMul", "matmul"},
@@ -29,16 +29,26 @@ constexpr Counterpart kWhite[] = {
 };
 
 constexpr Counterpart kAutoWhite[] = {
-    {"P.Conv2D", "conv2d"},      {"P.Conv3D", ""},
-    {"gen.Conv2DExt", "conv2d"}, {"gen.Conv3DExt", ""},
-    {"gen.ConvTranspose2D", ""}, {"P.Conv2DTranspose", ""},
-    {"P.Conv3DTranspose", ""},   {"gen.Convolution", "conv1d,conv2d"},
-    {"P.MatMul", "matmul"},      {"gen.MatMulExt", "matmul"},
-    {"P.BatchMatMul", "matmul"}, {"gen.BatchMatMulExt", "matmul"},
-    {"gen.PReLU", ""},           {"P.Einsum", ""},
-    {"gen.Dense", "linear"},     {"gen.Addmm", "linear"},
-    {"gen.Addbmm", ""},          {"gen.Addmv", "linear"},
-    {"gen.Baddbmm", ""},         {"gen.Mv", "matmul"},
+    {"P.Conv2D", "conv2d"},
+    {"P.Conv3D", ""},
+    {"gen.Conv2DExt", "conv2d"},
+    {"gen.Conv3DExt", ""},
+    {"gen.ConvTranspose2D", "conv_transpose2d"},
+    {"P.Conv2DTranspose", "conv_transpose2d"},
+    {"P.Conv3DTranspose", ""},
+    {"gen.Convolution", "conv1d,conv2d,conv_transpose2d"},
+    {"P.MatMul", "matmul"},
+    {"gen.MatMulExt", "matmul"},
+    {"P.BatchMatMul", "matmul"},
+    {"gen.BatchMatMulExt", "matmul"},
+    {"gen.PReLU", ""},
+    {"P.Einsum", ""},
+    {"gen.Dense", "linear"},
+    {"gen.Addmm", "linear"},
+    {"gen.Addbmm", ""},
+    {"gen.Addmv", "linear"},
+    {"gen.Baddbmm", ""},
+    {"gen.Mv", "matmul"},
 };
 
 constexpr Counterpart kAutoBlack[] = {

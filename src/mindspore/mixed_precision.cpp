@@ -98,18 +98,27 @@ List get_white_list() {
 
 List get_black_list() { return {layer<nn::BatchNorm2d>(), layer<nn::LayerNorm>()}; }
 
-MixedForm mix(nn::Module& network, std::string_view level, DType type) {
+MixedForm mix(nn::Module& network, std::string_view level, DType type,
+              const scalar::ScalerRule& scale) {
   check_type(type);
   if (level == "O0") return {};
   check_fresh(network);
+  const auto set = [&](PrecisionRecipe recipe) {
+    using enum scalar::ScalerKind;
+    if (scale.kind != None) {
+      recipe.scale = scale.kind == Fixed ? ScalePolicy::Fixed : ScalePolicy::Dynamic;
+      recipe.scale_values = scale;
+    }
+    network.set_policy(Policy(recipe));
+  };
   if (level == "O1") {
-    network.set_policy(Policy(white_recipe(get_white_list(), type)));
+    set(white_recipe(get_white_list(), type));
   } else if (level == "O2") {
-    network.set_policy(Policy(recipe_of(Level::O2, type)));
+    set(recipe_of(Level::O2, type));
   } else if (level == "O3") {
-    network.set_policy(Policy(recipe_of(Level::O3, type)));
+    set(recipe_of(Level::O3, type));
   } else if (level == "auto") {
-    network.set_policy(Policy(auto_recipe(type)));
+    set(auto_recipe(type));
     return {};
   } else {
     throw UserError("E0840", "MindSpore has no such level")

@@ -56,7 +56,10 @@ struct CustomLists {
 struct MixedForm {
   bool is_f32 = false;
 };
-MixedForm mix(nn::Module& network, std::string_view level, DType type);
+// `scale`: the loss scale of the step that the network is given its level for, which the policy
+// keeps for other steps.
+MixedForm mix(nn::Module& network, std::string_view level, DType type,
+              const scalar::ScalerRule& scale = {});
 MixedForm mix(nn::Module& network, const CustomLists& lists, DType type);
 
 // Inside: casts what is of a low type to f32, at any depth.

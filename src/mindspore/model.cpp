@@ -83,8 +83,8 @@ Model::Model(nn::Module& network, const ModelOptions& options) : state_(std::mak
   }
 }
 
-amp::TrainNetworkPlan Model::plan_of(const ModelOptions& options) {
-  return amp::plan_train_network(options.amp_level,
+amp::TrainNetworkPlan Model::plan_of(const nn::Module& network, const ModelOptions& options) {
+  return amp::plan_train_network(network, options.amp_level,
                                  {.keep_batchnorm_fp32 = options.keep_batchnorm_fp32,
                                   .loss_scale_manager = options.loss_scale_manager});
 }

@@ -29,7 +29,9 @@ namespace aloft::ms {
 // What a Model is, besides network, loss and optimizer.
 struct ModelOptions {
   std::vector<NamedMetric> metrics = {};  // what eval() measures
-  std::string amp_level = "O0";           // as of auto_mixed_precision(), with its loss scale
+  // As of auto_mixed_precision(), with its loss scale; O0 over a network that another Model has
+  // given its level: with the loss scale of that one.
+  std::string amp_level = "O0";
   // As of amp::TrainNetworkOptions:
   std::optional<bool> keep_batchnorm_fp32 = {};
   std::optional<amp::LossScaleManager> loss_scale_manager = {};
@@ -65,9 +67,9 @@ class Model {
   template <class N, class Loss>
   Model(N& network, Loss loss_fn, const OptimizerSpec& optimizer, const ModelOptions& options = {})
       : Model(amp::module_of(network), options) {
-    const amp::TrainNetworkPlan plan = plan_of(options);
+    const amp::TrainNetworkPlan plan = plan_of(amp::module_of(network), options);
     const Optimizer made(optimizer, amp::module_of(network).parameters(), plan.scaler);
-    const auto call = amp::under_level(network, plan.level);
+    const auto call = amp::under_level(network, plan);
     set_network(call, loss_fn);
     set_training(amp::loss_of_batch(call, loss_fn), made);
   }
@@ -77,7 +79,7 @@ class Model {
   Model(N& network, Loss loss_fn, const ModelOptions& options = {})
       : Model(amp::module_of(network), options) {
     refuse_level(options);
-    set_network(amp::under_level(network, "O0"), std::move(loss_fn));
+    set_network(amp::under_level(network, {"O0", scalar::no_scaler()}), std::move(loss_fn));
   }
 
   // Trains from epoch initial_epoch on up to `epoch` epochs of the data set, in training mode. With
@@ -115,7 +117,7 @@ class Model {
   struct State;
 
   Model(nn::Module& network, const ModelOptions& options);
-  static amp::TrainNetworkPlan plan_of(const ModelOptions& options);
+  static amp::TrainNetworkPlan plan_of(const nn::Module& network, const ModelOptions& options);
   static void refuse_level(const ModelOptions& options);
   template <class N, class Loss>
   void set_network(const N& call, const Loss& loss_fn) {

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "frontend/compile.h"
 #include "mindspore/context.h"
+#include "precision/decide.h"
 
 namespace aloft::amp {
 
@@ -23,6 +24,17 @@ TrainNetworkPlan plan_train_network(std::string_view level, const TrainNetworkOp
     plan.scaler = o.loss_scale_manager->rule();
   else if (level == "O2")
     plan.scaler = DynamicLossScaleManager().rule();
+  return plan;
+}
+
+TrainNetworkPlan plan_train_network(const nn::Module& network, std::string_view level,
+                                    const TrainNetworkOptions& options) {
+  TrainNetworkPlan plan = plan_train_network(level, options);
+  const Policy policy = network.policy();
+  if (plan.level != "O0" || options.loss_scale_manager || !policy) return plan;
+  const ScalePolicy scale = policy.recipe().scale;
+  if (scale == ScalePolicy::Fixed || scale == ScalePolicy::Dynamic)
+    plan.scaler = scaler_rule(policy.recipe());
   return plan;
 }
 

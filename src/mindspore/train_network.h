@@ -32,7 +32,8 @@ class LossScaleManager {
 };
 
 // What a level says where nothing is set: O2 keeps norms in f32 and has a
-// DynamicLossScaleManager(), every other level has no loss scale.
+// DynamicLossScaleManager(), every other level has no loss scale; but O0 over a network to which an
+// earlier step or Model has given its level has the loss scale of that one.
 struct TrainNetworkOptions {
   std::optional<DType> cast_model_type = {};     // f16: as O2 or O3; f32: those levels as O0
   std::optional<bool> keep_batchnorm_fp32 = {};  // at O2, O3: the one with norms in f32, or O3
@@ -45,6 +46,9 @@ struct TrainNetworkPlan {
   scalar::ScalerRule scaler;
 };
 TrainNetworkPlan plan_train_network(std::string_view level, const TrainNetworkOptions& options);
+// The same over a network.
+TrainNetworkPlan plan_train_network(const nn::Module& network, std::string_view level,
+                                    const TrainNetworkOptions& options);
 
 // Inside: the loss of a network for data and label. A network under a precision already, as
 // auto_mixed_precision() gives it, is called as it is.
@@ -69,11 +73,12 @@ nn::Module& module_of(N& network) {
 }
 // Inside: what is called in the network's stead, under a level.
 template <class N>
-auto under_level(N& network, std::string_view level) {
+auto under_level(N& network, const TrainNetworkPlan& plan) {
+  const MixedForm form = mix(module_of(network), plan.level, DType::F16, plan.scaler);
   if constexpr (std::derived_from<N, nn::Module>) {
-    return auto_mixed_precision(network, level);
+    return MixedNet<N>(network, form);
   } else {
-    mix(module_of(network), level, DType::F16);
+    static_cast<void>(form);
     return network;
   }
 }
@@ -103,9 +108,9 @@ template <class N, class Loss>
 TrainNetwork build_train_network(N& network, const OptimizerSpec& optimizer, Loss loss_fn,
                                  std::string_view level = "O0",
                                  const TrainNetworkOptions& options = {}) {
-  const TrainNetworkPlan plan = plan_train_network(level, options);
+  const TrainNetworkPlan plan = plan_train_network(module_of(network), level, options);
   const Optimizer made(optimizer, module_of(network).parameters(), plan.scaler);
-  return {loss_of_batch(under_level(network, plan.level), std::move(loss_fn)), made};
+  return {loss_of_batch(under_level(network, plan), std::move(loss_fn)), made};
 }
 
 }  // namespace aloft::amp

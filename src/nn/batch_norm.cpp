@@ -1,6 +1,8 @@
 #include "nn/batch_norm.h"
 
+#include "nn/update_bn.h"
 #include "ops/batch_norm.h"
+#include "ops/constant.h"
 
 namespace aloft::nn {
 
@@ -16,6 +18,14 @@ BatchNorm2d::BatchNorm2d(Module& parent, std::string_view name, std::int64_t cha
 
 Tensor BatchNorm2d::operator()(Operand x) const {
   return call(x, [&](const Tensor& t) {
+    if (StatisticsPass* pass = is_training() ? StatisticsPass::of(running_mean) : nullptr) {
+      const Tensor none = full(running_mean->type.shape, 0);  // a momentum of 1 leaves none of it
+      const BatchNormResult r =
+          batch_norm(t, use(weight), use(bias), none, none, {true, 1, options_.eps});
+      pass->add(running_mean, r.running_mean);
+      pass->add(running_var, r.running_var);
+      return r.y;
+    }
     const BatchNormAttrs attrs{is_training(), options_.momentum, options_.eps};
     const BatchNormResult r =
         batch_norm(t, use(weight), use(bias), use(running_mean), use(running_var), attrs);

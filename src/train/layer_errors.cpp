@@ -52,9 +52,8 @@ class Measurement {
         columns_(columns),
         part_(part),
         programs_(static_cast<int>(recipe.train.threads), {.skip = {"fuse-head"}}),
-        scale_(first_scale(recipe.precision)),
-        scale_moves_(recipe.precision.scale == ScalePolicy::Auto ||
-                     recipe.precision.scale == ScalePolicy::Dynamic) {
+        scaler_rule_(scaler_rule_of(recipe.precision)),
+        scaler_(scalar::initial_state(scaler_rule_)) {
     manual_seed(recipe.train.seed);
     task_ = task_kind(recipe).make(spec);
     if (!recipe.model.init.empty())
@@ -69,10 +68,12 @@ class Measurement {
   void look_at(const ExampleBatch& batch) {
     for (std::size_t i = 0; i < columns_.size(); ++i) inputs_[i].set(batch.columns[i]);
     for (;;) {
-      in_scale_.set(std::span(&scale_, 1));
+      in_scale_.set(std::span(&scaler_.scale, 1));
       programs_.run(program_, std::span(&batch.rows, 1));
-      if (!scale_moves_ || !overflows_by_scale() || scale_ <= 1) break;
-      scale_ /= 2;
+      const bool moves = scaler_rule_.kind == scalar::ScalerKind::Dynamic;
+      if (!moves || !overflows_by_scale() || scaler_.scale <= std::max(1.0f, scaler_rule_.min))
+        break;
+      scaler_ = scalar::next(scaler_, false, scaler_rule_);
     }
     for (Looked& one : looked_) {
       const double error = value(one);
@@ -101,10 +102,10 @@ class Measurement {
     double largest = 0;
   };
 
-  static float first_scale(const PrecisionRecipe& asked) {
-    const bool is_named = asked.scale == ScalePolicy::Fixed || asked.scale == ScalePolicy::Dynamic;
-    if (asked.scale == ScalePolicy::None) return 1;
-    return is_named ? asked.scale_values.init : scalar::dynamic_scaler().init;
+  // Auto: as of the low type that may be chosen.
+  static scalar::ScalerRule scaler_rule_of(const PrecisionRecipe& asked) {
+    if (asked.scale == ScalePolicy::None) return scalar::no_scaler();
+    return asked.scale == ScalePolicy::Auto ? scalar::dynamic_scaler() : asked.scale_values;
   }
 
   std::int64_t rows() const { return std::min(recipe_.train.batch, part_.rows); }
@@ -169,8 +170,8 @@ class Measurement {
   const MeasuredPart part_;
   Programs programs_;
   std::unique_ptr<Task> task_;
-  float scale_;
-  bool scale_moves_;  // as a dynamic one does
+  scalar::ScalerRule scaler_rule_;
+  scalar::ScalerState scaler_;  // the scale of the next look, which moves as a step's does
   int program_ = -1;
   std::vector<InputPort<std::byte>> inputs_;
   InputPort<float> in_scale_;

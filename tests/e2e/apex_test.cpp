@@ -98,6 +98,44 @@ TEST(Apex, ALoopHasTheBitsOfMinimize) {
   }
 }
 
+// What a step with an infinite input says, and the step behind it, which is finite.
+template <class Step>
+std::string said_of_overflow(int verbosity, Step step) {
+  begin();
+  models::Mlp model({kFeatures, 24, kClasses});
+  ::testing::internal::CaptureStderr();
+  auto [net, opt] =
+      amp::initialize(model, optim::Sgd{.lr = 1e-2},
+                      Options{.opt_level = "O2", .num_losses = 2, .verbosity = verbosity});
+  const Batches b(1);
+  const std::string before = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(before.empty(), verbosity == 0);
+  ::testing::internal::CaptureStderr();
+  step(net, opt, b.x * HUGE_VAL, b.label);
+  step(net, opt, b.x, b.label);
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(Apex, VerbositySaysAnOverflowInALine) {
+  const auto block = [](auto& net, auto& opt, const Tensor& x, const Tensor& y) {
+    amp::scale_loss(cross_entropy(net(x), y), opt, {.loss_id = 1}).backward();
+    amp::step(opt);
+  };
+  EXPECT_EQ(said_of_overflow(1, block),
+            "amp: gradients of loss 1 are not finite: their step is skipped, its scale is 32768 "
+            "from here on\n");
+  EXPECT_EQ(said_of_overflow(0, block), "");
+  const auto compiled = [](auto& net, auto& opt, const Tensor& x, const Tensor& y) {
+    auto step =
+        compile([&](Tensor a, Tensor b) { return minimize(cross_entropy(net(a), b), opt); });
+    step(x, y);
+  };
+  EXPECT_EQ(said_of_overflow(1, compiled),
+            "amp: gradients of loss 0 are not finite: their step is skipped, its scale is 32768 "
+            "from here on\n");
+  EXPECT_EQ(said_of_overflow(0, compiled), "");
+}
+
 struct Two {
   Tensor logits;
   std::vector<Tensor> more;

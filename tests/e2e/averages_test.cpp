@@ -9,10 +9,12 @@
 #include "e2e/small_run.h"
 #include "e2e/training.h"
 #include "files/safetensors.h"
+#include "frontend/averaged_weights.h"
 #include "infer/saved_model.h"
 #include "models/state_dict.h"
 #include "nn/batch_norm.h"
 #include "nn/linear.h"
+#include "nn/update_bn.h"
 #include "ops/reduce.h"
 #include "ops/reshape.h"
 #include "optim/adamw.h"
@@ -107,6 +109,58 @@ TEST(AveragesOfALoop, AreAWholeModelsState) {
   EXPECT_TRUE(models::load_state(Safetensors::open(saved / kFile), other).is_complete());
   for (std::size_t i = 0; i < opt.parameters().size(); ++i)
     EXPECT_EQ(average.at(opt.parameters()[i]->name.str()), opt.average(i)->to_floats());
+}
+
+// The values of each batch are {0, 2, 4, 6} above its number times 10.
+struct Normed : nn::Module {
+  nn::BatchNorm2d norm{*this, "norm", 1};
+  Tensor operator()(const Tensor& x) const { return mean(norm(x), {}); }
+};
+using Pairs = std::vector<std::pair<Tensor, Tensor>>;
+Pairs batches(int count) {
+  Pairs all;
+  for (int k = 0; k < count; ++k) {
+    const float first = 10 * static_cast<float>(k);
+    const Tensor x = from_floats({first, first + 2, first + 4, first + 6}, {2, 1, 1, 2});
+    all.emplace_back(x, Tensor());
+  }
+  return all;
+}
+
+TEST(StatisticsOfAverages, AreThePlainMeansOfAPass) {
+  use_cpu();
+  Normed model;
+  auto [net, opt] = amp::initialize(
+      model, optim::AdamW{.lr = 0.1, .average = {.kind = AverageKind::Swa}}, "O1:bf16");
+  for (const auto& [x, y] : batches(2)) minimize(net(x), opt);
+  const std::vector<float> mean_before = model.norm.running_mean->to_floats(),
+                           var_before = model.norm.running_var->to_floats(),
+                           bias = model.norm.bias->to_floats();
+  const auto expect_before = [&] {
+    EXPECT_EQ(model.norm.running_mean->to_floats(), mean_before);
+    EXPECT_EQ(model.norm.running_var->to_floats(), var_before);
+    EXPECT_EQ(model.norm.bias->to_floats(), bias);
+  };
+  model.eval();
+  {
+    const AveragedWeights means(opt, model);
+    Pairs data = batches(3), none;
+    EXPECT_EQ(code_of([&, &net = net] { update_bn(none, net); }), "E0530");
+    EXPECT_EQ(model.norm.running_var->to_floats(), var_before);
+    update_bn(data, net);
+    EXPECT_NEAR(model.norm.running_mean->to_floats()[0], 13, 1e-5);
+    EXPECT_NEAR(model.norm.running_var->to_floats()[0], 20.0 / 3, 1e-5);  // unbiased, as there
+    EXPECT_FALSE(model.is_training());
+    std::vector<Tensor> alone = {data[0].first};
+    update_bn(alone, model);
+    EXPECT_NEAR(model.norm.running_mean->to_floats()[0], 3, 1e-5);
+    // Of a batch that the model refuses nothing is taken.
+    data.emplace_back(from_floats({1}, {1}), Tensor());
+    EXPECT_NE(code_of([&, &net = net] { update_bn(data, net); }), "");
+    EXPECT_NEAR(model.norm.running_mean->to_floats()[0], 3, 1e-5);
+    EXPECT_NE(model.norm.bias->to_floats(), bias);
+  }
+  expect_before();
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "frontend/eager_emitter.h"
 #include "nn/batch_norm.h"
 #include "nn/conv2d.h"
+#include "nn/conv_transpose2d.h"
 #include "nn/dropout.h"
 #include "nn/linear.h"
 #include "nn/pool2d.h"
@@ -60,6 +61,25 @@ TEST_P(Conv, EagerEqualsCompiledAndTheLossFalls) {
   EXPECT_EQ(differing(eager, compiled), std::vector<std::string>());
   EXPECT_TRUE(compiled.state.contains("norm.running_mean"));
   EXPECT_LT(compiled.last(), 0.5 * compiled.first());
+}
+
+// Smaller, and as large again.
+struct Enlarging : nn::Module {
+  nn::Conv2d down{*this, "down", 1, 6, 3, {.stride = 2, .padding = 1}};
+  nn::ConvTranspose2d up{
+      *this, "up", 6, 4, 3, {.stride = 2, .padding = 1, .output_padding = 1, .groups = 2}};
+  nn::Linear head{*this, "head", 4 * 6 * 6, 4};
+  Tensor operator()(const Tensor& x) { return head(flatten(relu(up(relu(down(x)))), 1)); }
+};
+
+TEST_P(Conv, TransposedEagerEqualsCompiledAndTheLossFalls) {
+  TrainOptions o{Mode::Eager, GetParam(), 30, 2, 1, optim::Momentum{.lr = 0.05}};
+  const Outcome eager = train<Enlarging>(o, images, kLoss);
+  o.mode = Mode::Compiled;
+  const Outcome compiled = train<Enlarging>(o, images, kLoss);
+  EXPECT_EQ(eager.losses, compiled.losses);
+  EXPECT_EQ(differing(eager, compiled), std::vector<std::string>());
+  EXPECT_LT(compiled.last(), compiled.first());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Conv,

@@ -35,6 +35,13 @@ TEST_F(HostileArguments, OfLayers) {
       {"Conv2d's dilation", layer([&](Module& m, I a, I b) {
          read(nn::Conv2d(m, "l", 4, 2, 2, {.padding = b, .dilation = a})(image));
        })},
+      {"ConvTranspose2d's kernel and groups", layer([&](Module& m, I a, I b) {
+         read(nn::ConvTranspose2d(m, "l", 4, 4, a, {.groups = b})(image));
+       })},
+      {"ConvTranspose2d's stride and paddings", layer([&](Module& m, I a, I b) {
+         read(nn::ConvTranspose2d(m, "l", 4, 2, 3,
+                                  {.stride = a, .padding = b, .output_padding = b})(image));
+       })},
       {"MaxPool2d",
        layer([&](Module& m, I a, I b) { read(nn::MaxPool2d(m, "l", a, {.stride = b})(image)); })},
       {"AvgPool2d", layer([&](Module& m, I a, I b) {

@@ -432,6 +432,33 @@ TEST(MindsporeModel, TwoModelsOverOneNetworkTrainTheSameWeights) {
   }
 }
 
+// The network stays in f16 at O0, too.
+TEST(MindsporeModel, ASecondOneHasTheLossScaleOfTheFirst) {
+  use_cpu();
+  for (const char* level : {"O2", "O3"}) {
+    Network network;
+    ms::ModelOptions first{.amp_level = level};
+    if (level == std::string_view("O3")) first.loss_scale_manager = amp::FixedLossScaleManager(64);
+    const scalar::ScalerRule rule =
+        ms::Model(network, kLoss, kMomentum, first).optimizer().scaler();
+    EXPECT_NE(rule.kind, scalar::ScalerKind::None);
+    ms::Model second(network, kLoss, kMomentum);
+    EXPECT_EQ(second.optimizer().scaler(), rule);
+    EXPECT_EQ(amp::build_train_network(network, kMomentum, kLoss).optimizer().scaler(), rule);
+    ms::Model without(network, kLoss, kMomentum, {.loss_scale_manager = nullptr});
+    EXPECT_EQ(without.optimizer().scaler(), scalar::no_scaler());
+    ms::Model with(network, kLoss, kMomentum,
+                   {.loss_scale_manager = amp::FixedLossScaleManager(2)});
+    EXPECT_EQ(with.optimizer().scaler().init, 2);
+    Loader data = loader();
+    second.train(1, data);
+  }
+  // A level alone has none, as there.
+  Network network;
+  amp::auto_mixed_precision(network, "O2");
+  EXPECT_EQ(ms::Model(network, kLoss, kMomentum).optimizer().scaler(), scalar::no_scaler());
+}
+
 // A model without a loss scale would train in fp16 what another one has made of its network.
 TEST(MindsporeModel, ANetworkHasOnePrecision) {
   use_cpu();

@@ -13,6 +13,7 @@
 #include "models/gpt2.h"
 #include "nn/batch_norm.h"
 #include "nn/conv2d.h"
+#include "nn/conv_transpose2d.h"
 #include "nn/dropout.h"
 #include "nn/embedding.h"
 #include "nn/norm.h"
@@ -36,11 +37,16 @@ TEST(Layers, ParametersHavePyTorchsNamesAndShapes) {
   Model m;
   Linear up(m, "up", 5, 3);
   Conv2d conv(m, "conv", 4, 6, 3, {.groups = 2, .bias = false});
+  ConvTranspose2d larger(m, "larger", 4, 6, 3, {.groups = 2});
   LayerNorm norm(m, "norm", 7);
   std::vector<std::string> names;
   for (const VariablePtr& p : m.parameters()) names.push_back(p->name.str() + p->type.shape.str());
   EXPECT_EQ(names, (std::vector<std::string>{"up.weight[3,5]", "up.bias[3]", "conv.weight[6,2,3,3]",
+                                             "larger.weight[4,3,3,3]", "larger.bias[6]",
                                              "norm.weight[7]", "norm.bias[7]"}));
+  const float bound = 1 / std::sqrt(3.0f * 3 * 3);  // of both: by the weight's second extent, there
+  for (const VariablePtr& p : {larger.weight, larger.bias})
+    for (const float v : p->to_floats()) EXPECT_LE(std::abs(v), bound);
   EXPECT_TRUE(norm.weight->is_norm);
   EXPECT_FALSE(up.weight->is_norm);
 }

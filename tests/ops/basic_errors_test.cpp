@@ -9,6 +9,7 @@
 #include "ops/constant.h"
 #include "ops/conv1d.h"
 #include "ops/conv2d.h"
+#include "ops/conv_transpose2d.h"
 #include "ops/gather.h"
 #include "ops/losses.h"
 #include "ops/norm.h"
@@ -50,6 +51,10 @@ TEST(BasicErrors, SizesBeyond63BitsAreRefused) {
        {image, image},
        need.c_str()},
       {"conv1d", to_attrs(Conv1dAttrs{1, INT64_MAX}), {signal, kernel}, need.c_str()},
+      {"conv_transpose2d",
+       to_attrs(ConvTranspose2dAttrs{.stride = {INT64_MAX, 1}}),
+       {image, image},
+       need.c_str()},
       {"max_pool2d",
        to_attrs(MaxPool2dAttrs{{2, 2}, {}, {std::int64_t{1} << 62, 0}}),
        {image},

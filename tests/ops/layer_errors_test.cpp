@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "ops/attention.h"
 #include "ops/conv2d.h"
+#include "ops/conv_transpose2d.h"
 #include "ops/cross_entropy.h"
 #include "ops/embedding.h"
 #include "ops/group_norm.h"
@@ -65,6 +66,20 @@ std::vector<Wrong> wrong_calls() {
       {"conv2d", to_attrs(two_groups), {image, weight}, "divides both channel counts"},
       {"conv2d", {}, {image, {kF32, {5, 3, 9, 3}}}, "more padding"},
       {"conv1d", {}, {image, weight}, "rank 3"},
+      {"conv_transpose2d", {}, {image, {kF32, {4, 5, 3, 3}}}, "[in, out / groups, height, width]"},
+      {"conv_transpose2d",
+       to_attrs(ConvTranspose2dAttrs{.groups = 2}),
+       {image, {kF32, {3, 5, 3, 3}}},
+       "divides x's channels"},
+      {"conv_transpose2d",
+       to_attrs(ConvTranspose2dAttrs{.stride = {2, 2}, .output_padding = {0, 2}}),
+       {image, {kF32, {3, 5, 3, 3}}},
+       "less than stride or dilation"},
+      {"conv_transpose2d",
+       to_attrs(ConvTranspose2dAttrs{.padding = {9, 0}}),
+       {image, {kF32, {3, 5, 3, 3}}},
+       "less padding"},
+      {"conv_transpose2d", {}, {image, {kF32, {3, 5, 3, 3}}, {kF32, {4}}}, "[5]"},
       {"max_pool2d", to_attrs(MaxPool2dAttrs{{2, 2}, {}, {2, 0}}), {image}, "half the kernel"},
       {"avg_pool2d", to_attrs(AvgPool2dAttrs{{9, 9}}), {image}, "a smaller kernel"},
   };

@@ -134,6 +134,7 @@ bool sums_products(const OpDef& op) {
                                             "conv2d",
                                             "conv2d_grad_input",
                                             "conv2d_grad_weight",
+                                            "conv_transpose2d",
                                             "layer_norm_grad",
                                             "layer_norm_grad_add",
                                             "linear",

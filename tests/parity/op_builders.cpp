@@ -7,6 +7,7 @@
 #include "ops/constant.h"
 #include "ops/conv1d.h"
 #include "ops/conv2d.h"
+#include "ops/conv_transpose2d.h"
 #include "ops/cross_entropy.h"
 #include "ops/embedding.h"
 #include "ops/group_norm.h"
@@ -64,6 +65,13 @@ void add_convolutions(Builders& b) {
     const Conv1dAttrs attrs{a.value("stride", Ints{1})[0], a.value("padding", Ints{0})[0],
                             a.value("dilation", Ints{1})[0], a.value("groups", std::int64_t{1})};
     return Named{{"y", conv1d(in.at("x"), in.at("w"), optional_of(in, "b"), attrs)}};
+  };
+  b["conv_transpose2d"] = [](const Json& a, const Named& in) {
+    const ConvTranspose2dAttrs attrs{a.value("stride", Ints{1, 1}), a.value("padding", Ints{0, 0}),
+                                     a.value("output_padding", Ints{0, 0}),
+                                     a.value("dilation", Ints{1, 1}),
+                                     a.value("groups", std::int64_t{1})};
+    return Named{{"y", conv_transpose2d(in.at("x"), in.at("w"), optional_of(in, "b"), attrs)}};
   };
   b["max_pool2d"] = [](const Json& a, const Named& in) {
     return Named{{"y", max_pool2d(in.at("x"), {a.at("kernel_size"), a.at("stride"),

@@ -75,6 +75,23 @@ def convolutions(r):
               lambda x, w, b, a=attrs: {"y": F.conv1d(x, w, b, **a)})
 
 
+def transposed_convolutions(r):
+    for name, x, w, bias, attrs in [
+            ("plain", (2, 3, 4, 3), (3, 4, 3, 3), True, {}),
+            ("pad-stride", (2, 3, 4, 5), (3, 2, 4, 4), True, {"stride": [2, 2], "padding": [1, 1]}),
+            ("output-padding", (1, 2, 4, 3), (2, 3, 2, 3), False,
+             {"stride": [2, 3], "padding": [0, 1], "output_padding": [1, 2]}),
+            ("dilated", (1, 2, 5, 4), (2, 3, 3, 3), True,
+             {"padding": [2, 1], "output_padding": [1, 0], "dilation": [2, 2]}),
+            ("groups", (2, 4, 3, 3), (4, 3, 3, 3), True,
+             {"stride": [2, 1], "padding": [1, 1], "output_padding": [1, 0], "groups": 2})]:
+        inputs = {"x": r.normal(*x), "w": r.normal(*w, scale=0.4)}
+        if bias:
+            inputs["b"] = r.normal(w[1] * attrs.get("groups", 1))
+        r.add(f"conv_transpose2d-{name}", "conv_transpose2d", attrs, inputs,
+              lambda x, w, b=None, a=attrs: {"y": F.conv_transpose2d(x, w, b, **a)})
+
+
 def pooling(r):
     for name, x, attrs in [
             ("max_pool2d-plain", (2, 3, 6, 6), {"kernel_size": [2, 2], "stride": [2, 2]}),
@@ -231,6 +248,8 @@ def activations(r):
 
 def build():
     r = Recorder()
-    for family in (convolutions, pooling, norms, losses, sequences, activations):
+    # Numbers are drawn in this order: what is new goes behind the rest.
+    for family in (convolutions, pooling, norms, losses, sequences, activations,
+                   transposed_convolutions):
         family(r)
     return {"ops.safetensors": Tensors(r.arrays), "ops.json": {"cases": r.cases}}
