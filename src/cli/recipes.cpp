@@ -84,14 +84,17 @@ json described(const RecipeField& f) {
 
 // A key of another system's, which is taken.
 json described(const ForeignKey& f) {
-  const std::string meaning = f.read_as.empty()
-                                  ? "of other systems; does nothing: "
-                                  : fmt::format("of other systems; read as {}: ", f.read_as);
-  return {{"key", f.key},
-          {"doc", meaning + std::string(f.why)},
-          {"type", f.read_as.empty() ? "boolean" : "number"},
-          {"default", nullptr},
-          {"read_as", f.read_as}};
+  std::string meaning = "of other systems; does nothing: ";
+  if (!f.read_as.empty()) meaning = fmt::format("of other systems; read as {}: ", f.read_as);
+  if (!f.only.empty()) meaning = fmt::format("of other systems; {}, no other: ", f.only);
+  const bool is_number = !f.read_as.empty() || (!f.only.empty() && parse_double(f.only));
+  json key = {{"key", f.key},
+              {"doc", meaning + std::string(f.why)},
+              {"type", is_number ? "number" : "boolean"},
+              {"default", nullptr},
+              {"read_as", f.read_as}};
+  if (!f.kind.empty()) key["kinds"] = {f.kind};
+  return key;
 }
 
 // What decides which keys a section has: the recipe's family of models, its kind of optimizer.

@@ -5,10 +5,12 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "frontend/averaged_weights.h"
 #include "frontend/description.h"
 #include "frontend/variable_values.h"
+#include "optim/foreign_switches.h"
 #include "optim/kind.h"
 
 namespace aloft {
@@ -68,6 +70,12 @@ void check_numbers(const OptimizerSpec& spec, const scalar::ScalerRule& scaler) 
   for (const optim::RuleNumber& n : spec.rule.formula->numbers(spec.rule.options)) numbers.check(n);
   numbers.check({"weight_decay", spec.weight_decay});
   numbers.check({"clip_norm", spec.clip_norm});
+  if (spec.max_grad_norm != 0 && !(spec.clip_norm == spec.max_grad_norm))
+    numbers.wrong("clip_norm = " + shortest(spec.clip_norm) +
+                      ", max_grad_norm = " + shortest(spec.max_grad_norm),
+                  "clip_norm alone: both are the largest norm of all gradients together");
+  if (spec.differentiable)
+    numbers.wrong("differentiable = true", "false: " + std::string(optim::kNotDifferentiated));
   numbers.check({"clip_adaptive", spec.clip_adaptive});
   numbers.check({"clip_value", spec.clip_value});
   numbers.check({"average.decay", spec.average.decay, optim::RuleNumber::Range::BelowOne});
@@ -222,6 +230,11 @@ UserError nothing_to_train() {
   return UserError("E0801", "there is nothing to train")
       .need("at least one parameter that requires a gradient")
       .advice("unfreeze parameters with model.requires_grad(true, pattern)");
+}
+
+void explain_switches(const OptimizerSpec& spec) {
+  for (const optim::ForeignSwitch& s : optim::kForeignSwitches)
+    if (spec.*s.member) log_warning("{} changes nothing: {}", s.name, s.why);
 }
 
 void check_optimizer(const OptimizerSpec& spec, const std::vector<VariablePtr>& parameters,

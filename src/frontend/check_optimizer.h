@@ -13,6 +13,9 @@ namespace aloft {
 void check_optimizer(const OptimizerSpec& spec, const std::vector<VariablePtr>& parameters,
                      const scalar::ScalerRule& scaler);
 
+// Says on stderr why each of optim/foreign_switches.h that is on changes nothing.
+void explain_switches(const OptimizerSpec& spec);
+
 // E0801, also for a step in which everything is frozen.
 UserError nothing_to_train();
 

@@ -67,6 +67,7 @@ Optimizer::Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& paramet
                      scalar::ScalerRule scaler)
     : content_(std::make_shared<Content>()) {
   check_optimizer(spec, parameters, scaler);
+  explain_switches(spec);
   content_->spec = std::move(spec);
   content_->scaler = scaler;
   content_->given = parameters;

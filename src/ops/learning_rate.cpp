@@ -30,6 +30,20 @@ void samples(Samples& s) {
   one({.kind = MultiStep, .gamma = 0.5, .milestones = {3, 7, 20}}, 7);
   one({.kind = InverseSqrt, .warmup = 5}, 91);
   one({.kind = CosineRestarts, .min_factor = 0.25, .cycle = 7, .growth = 2}, 30);
+  one({.kind = Linear, .total = 10, .min_factor = 1, .start_factor = 0.25}, 3);
+  one({.kind = LowStart, .step_size = 5, .start_factor = 0.25}, 4);
+  one({.kind = Triangular, .min_factor = 0.25, .step_size = 4, .step_down = 8}, 10);
+  one({.kind = Triangular2, .step_size = 4}, 10);
+  one({.kind = ExpRange, .step_size = 4, .gamma = 0.875}, 10);
+  one({.kind = Table, .factors = {1, 0.5, 0.3}}, 2);
+  const scalar::ScheduleRule rise{
+      .kind = Linear, .total = 4, .min_factor = 1, .start_factor = 0.25},
+      fall{.kind = Exponential, .gamma = 0.875};
+  one({.kind = Product, .parts = {rise, fall}}, 3);
+  one({.kind = Sequence,
+       .milestones = {5, 9},
+       .parts = {rise, fall, {.kind = Product, .parts = {{}, fall}}}},
+      12);
 }
 
 OpDef learning_rate_op() {

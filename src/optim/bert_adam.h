@@ -19,11 +19,14 @@ struct BertAdam {
   double eps = 1e-6;           // added to the root of the mean square
   double max_grad_norm = 1;    // largest L2 norm of each tensor's gradient; 0, -1: any
   double weight_decay = 1e-2;  // share of the weight in the direction
+#define ALOFT_OWN_MAX_GRAD_NORM
 #include "optim/shared_options.inc"
+#undef ALOFT_OWN_MAX_GRAD_NORM
   // What amp::initialize and Optimizer take.
   operator OptimizerSpec() const;
 
-  // Inside: the formula (optim/formula.h).
+  // Inside: the formula (optim/formula.h), and that clip_norm has no second name.
+  static constexpr bool kOwnMaxGradNorm = true;
   static auto fields() {
     return adam_options<BertAdam>(option("max_grad_norm", &BertAdam::max_grad_norm, {-1, 1e6},
                                          "largest norm of each tensor's gradient; 0 or -1: any",

@@ -96,12 +96,21 @@ struct OptimizerSetting : Setting {
   std::string_view resumed;  // what another value means for a run that goes on
 };
 
+// An argument that the kind has in another system and that has one value here: a recipe that says
+// that value is taken, any other is refused.
+struct ForeignArgument {
+  std::string_view key;   // "optimizer.ns_steps"
+  std::string_view only;  // as JSON
+  std::string_view why;
+};
+
 struct OptimizerKind {
   std::string_view name;                // "adamw": in recipes, and of its first formula
   std::string_view meaning;             // one line, with the source
   double usual_lr = 1e-3;               // what a program begins with, and a recipe
   std::vector<std::string> usual_rest;  // likewise OptimizerSpec::rest; empty: it is not read
   std::vector<OptimizerSetting> settings;
+  std::vector<ForeignArgument> foreign = {};
   // One, or where its options say which states it keeps (rmsprop.h) one for each set of states.
   std::vector<FormulaRecord> formulas;
   // The rule of a recipe's values: another kind's where they say so (sgd with a momentum). What

@@ -337,7 +337,15 @@ OptimizerSpec spec_of(const O& o) {
                      .decay = o.decay,
                      .states = o.states,
                      .rounding = o.rounding,
-                     .average = o.average};
+                     .average = o.average,
+                     .foreach = o.foreach,
+                     .fused = o.fused,
+                     .capturable = o.capturable,
+                     .differentiable = o.differentiable};
+  if constexpr (!requires { O::kOwnMaxGradNorm; }) {
+    spec.max_grad_norm = o.max_grad_norm;
+    if (o.clip_norm == 0) spec.clip_norm = o.max_grad_norm;
+  }
   if constexpr (requires { o.rest; }) spec.rest = o.rest;
   return spec;
 }

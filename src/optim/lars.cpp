@@ -10,8 +10,12 @@ Advice lars_advice() {
 }
 
 OptimizerKind lars_kind() {
-  return kind_of<Lars>("lars", "a momentum at each tensor's own norm (You et al. 2017)",
-                       {{}, {.momentum = 0.5, .trust = 0.25, .eps = 0.01}});
+  OptimizerKind k = kind_of<Lars>("lars", "a momentum at each tensor's own norm (You et al. 2017)",
+                                  {{}, {.momentum = 0.5, .trust = 0.25, .eps = 0.01}});
+  k.foreign = {
+      {"optimizer.clip", "false",
+       "a tensor's own rate has no bound; clip_adaptive bounds gradients by their weights"}};
+  return k;
 }
 
 UpdateRule Lars::rule() const { return rule_of("lars", *this); }

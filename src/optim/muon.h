@@ -20,6 +20,7 @@ struct Muon {
   double lr = 1e-3;        // base rate, times the schedule's factor
   double momentum = 0.95;  // weight of the old mean of gradients
   bool nesterov = true;    // one step ahead
+  int ns_steps = 5;        // of the iteration: 5, no other (E0814)
   // Steps are of the size of AdamW's (0.2 times the root of the longer side, Liu et al. 2025), and
   // not of the root of height over width.
   bool match_adamw = false;
@@ -120,6 +121,7 @@ struct Muon {
   UpdateRule rule() const;
 
  private:
+  static constexpr int kIterations = 5;
   // Of a step, by the matrix's sides.
   double factor(const Shape& shape) const {
     const double height = static_cast<double>(shape[0].max()),
@@ -131,7 +133,6 @@ struct Muon {
   template <class T>
   T orthogonal(const T& x, const Shape& shape) const {
     constexpr double kA = 3.4445, kB = -4.775, kC = 2.0315;
-    constexpr int kIterations = 5;
     const bool is_high = shape[0].max() > shape[1].max();
     const T length = sqrt(squared_norm(x));
     T u = x / maximum(length, 1e-7);

@@ -42,7 +42,8 @@ class Reader {
     if (leaf.key == "precision" || leaf.key.starts_with("precision.")) return precision(leaf);
     const auto it = std::find_if(fields_.begin(), fields_.end(),
                                  [&](const RecipeField& f) { return f.key == leaf.key; });
-    if (const ForeignKey* foreign = foreign_key(leaf.key); foreign && !is_of_kind(leaf.key))
+    if (const ForeignKey* foreign = foreign_key(leaf.key, recipe_.optimizer.kind);
+        foreign && !is_of_kind(leaf.key))
       return explain(leaf, *foreign);
     if (it == fields_.end()) return unknown(leaf);
     own_given_[leaf.key] = leaf.origin;
@@ -284,7 +285,9 @@ class Reader {
       foreign_given_[own.key] = leaf;
       return take(own, *std::ranges::find(fields_, own.key, &RecipeField::key));
     }
-    if (!leaf.value.is_boolean()) return wrong(leaf, "true or false");
+    if (!known.only.empty() && leaf.value != parse_json(known.only))
+      return wrong(leaf, fmt::format("{} ({})", known.only, known.why));
+    if (known.only.empty() && !leaf.value.is_boolean()) return wrong(leaf, "true or false");
     log_warning("{}: {} changes nothing: {}", leaf.origin, leaf.key, known.why);
   }
 
@@ -375,6 +378,9 @@ class Reader {
       if (!f.choices.empty() && !(f.or_none && text.empty()) &&
           std::find(f.choices.begin(), f.choices.end(), text) == f.choices.end()) {
         const std::vector<std::string> words(f.choices.begin(), f.choices.end());
+        if (const std::string instead = schedule_instead_of(text);
+            leaf.key == "schedule.kind" && !instead.empty())
+          return wrong(leaf, fmt::format("{}; kinds: {}", instead, join(words, ", ")));
         const std::string near = nearest_name(text, words);
         return wrong(leaf, "one of " + join(words, ", ") +
                                (near.empty() ? "" : " (did you mean " + near + "?)"));

@@ -86,6 +86,8 @@ struct ScheduleSection {
   std::int64_t warmup = 0;                   // updates
   double final_lr = -1;                      // below zero: a tenth of lr, or 0 of what falls freely
   std::int64_t step_size = 1000, decay = 0;  // updates between steps; updates of the decay (wsd)
+  std::int64_t step_down = 0;                // updates of a fall (triangular); 0: of a rise
+  double start_factor = 1;                   // share of lr (linear, low-start)
   double gamma = 0.1;                        // factor of each step
   double power = 1;                          // polynomial
   std::vector<std::int64_t> milestones;      // updates before each drop (multi-step)

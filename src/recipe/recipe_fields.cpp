@@ -131,7 +131,8 @@ std::vector<std::string_view> names_of_optimizers() {
 
 std::vector<std::string_view> names_of_schedules() {
   std::vector<std::string_view> names;
-  for (const scalar::ScheduleKind kind : scalar::kAllScheduleKinds) names.push_back(name_of(kind));
+  for (const scalar::ScheduleKind kind : scalar::kAllScheduleKinds)
+    if (!is_of_programs(kind)) names.push_back(name_of(kind));
   return names;
 }
 
@@ -232,8 +233,15 @@ std::vector<RecipeField> fields_of_training(Recipe& r) {
       {Changes, "schedule.warmup", "updates of linear warm-up", &s.warmup, 0, kMany},
       {Changes, "schedule.final_lr",
        "at the end; below zero: a tenth of lr, or 0 where there is no end", &s.final_lr, -1, 1e6},
-      {Changes, "schedule.step_size", "updates between drops (step)", &s.step_size, 1, kMany},
-      {Changes, "schedule.gamma", "factor of a drop (step, multi-step, exponential, plateau)",
+      {Changes, "schedule.step_size",
+       "updates between drops (step), at start_factor (low-start), of a rise (triangular)",
+       &s.step_size, 1, kMany},
+      {Changes, "schedule.step_down", "updates of a fall (triangular); 0: as of a rise",
+       &s.step_down, 0, kMany},
+      {Changes, "schedule.start_factor", "share of lr that it begins with (linear, low-start)",
+       &s.start_factor, 0, 1},
+      {Changes, "schedule.gamma",
+       "factor of a drop (step, multi-step, exponential, plateau), of each update (exp-range)",
        &s.gamma, 0, 1},
       {Changes, "schedule.decay", "updates of the final decay (wsd); 0: a fifth", &s.decay, 0,
        kMany},

@@ -44,6 +44,8 @@ scalar::ScheduleRule rule_of(const Recipe& r) {
   rule.total = std::max(span, rule.warmup + 1);
   rule.min_factor = r.optimizer.lr > 0 ? final_lr(r) / r.optimizer.lr : 0;
   rule.step_size = r.schedule.step_size;
+  rule.step_down = r.schedule.step_down;
+  rule.start_factor = r.schedule.start_factor;
   rule.gamma = r.schedule.gamma;
   rule.decay = r.schedule.decay;
   rule.power = r.schedule.power;

@@ -49,8 +49,14 @@ std::vector<std::string_view> kinds_with_rest() {
 const std::vector<Condition>& conditions() {
   static const std::vector<Condition> all = [] {
     std::vector<Condition> some = {
-        {"schedule.step_size", "schedule.kind", {"step"}},
-        {"schedule.gamma", "schedule.kind", {"step", "multi-step", "exponential", "plateau"}},
+        {"schedule.step_size",
+         "schedule.kind",
+         {"step", "low-start", "triangular", "triangular-2", "exp-range"}},
+        {"schedule.step_down", "schedule.kind", schedules_that(scalar::is_triangle)},
+        {"schedule.start_factor", "schedule.kind", {"linear", "low-start"}},
+        {"schedule.gamma",
+         "schedule.kind",
+         {"step", "multi-step", "exponential", "plateau", "exp-range"}},
         {"schedule.decay", "schedule.kind", {"wsd"}},
         {"schedule.power", "schedule.kind", {"polynomial"}},
         {"schedule.div", "schedule.kind", {"one-cycle"}},
@@ -62,7 +68,8 @@ const std::vector<Condition>& conditions() {
         {"schedule.cooldown", "schedule.kind", {"plateau"}},
         {"schedule.threshold", "schedule.kind", {"plateau"}},
         {"schedule.final_lr", "schedule.kind", schedules_that([](scalar::ScheduleKind kind) {
-           return kind != scalar::ScheduleKind::Constant && kind != scalar::ScheduleKind::OneCycle;
+           using enum scalar::ScheduleKind;
+           return kind != Constant && kind != OneCycle && kind != LowStart;
          })},
         {"schedule.steps", "schedule.kind", schedules_that(scalar::spans_total)},
         {"train.skip_passes", "train.mode", {"graph"}},

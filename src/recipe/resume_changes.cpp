@@ -91,6 +91,8 @@ constexpr Meaning kMeanings[] = {
     {"schedule.warmup", kOtherCurve},
     {"schedule.final_lr", kOtherCurve},
     {"schedule.step_size", kOtherCurve},
+    {"schedule.step_down", kOtherCurve},
+    {"schedule.start_factor", kOtherCurve},
     {"schedule.gamma", kOtherCurve},
     {"schedule.decay", kOtherCurve},
     {"schedule.power", kOtherCurve},

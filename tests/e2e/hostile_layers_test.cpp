@@ -241,7 +241,9 @@ TEST_F(HostileArguments, OfSchedulesAndLossScalers) {
   using scalar::ScheduleRule, scalar::ScalerRule;
   for (const scalar::ScheduleKind kind : scalar::kAllScheduleKinds) {
     ScheduleRule usual;
-    usual.kind = kind, usual.total = 10, usual.warmup = 2, usual.step_size = 3;
+    usual.kind = kind, usual.total = 10, usual.step_size = 3;
+    if (!begins_itself(kind)) usual.warmup = 2;
+    usual.factors = {1, 0.5}, usual.parts = {{}};
     const auto use = [](const ScheduleRule& rule) {
       step_with(optim::Sgd{.schedule = rule});
       for (const I applied : kInts) {
@@ -252,11 +254,11 @@ TEST_F(HostileArguments, OfSchedulesAndLossScalers) {
     const std::string name(name_of(kind));
     with_fields(name, usual,
                 {&ScheduleRule::warmup, &ScheduleRule::total, &ScheduleRule::step_size,
-                 &ScheduleRule::decay},
+                 &ScheduleRule::decay, &ScheduleRule::step_down},
                 use);
     with_numbers(name, usual,
                  {&ScheduleRule::min_factor, &ScheduleRule::gamma, &ScheduleRule::div,
-                  &ScheduleRule::final_div},
+                  &ScheduleRule::final_div, &ScheduleRule::start_factor},
                  use);
   }
   const auto step_scaled = [](const ScalerRule& rule) {

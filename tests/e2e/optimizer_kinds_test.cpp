@@ -230,6 +230,45 @@ TEST(Plateaus, LowerTheRateOfStepsToCome) {
   EXPECT_EQ(code_of([&, &opt3 = opt3] { opt3.report_loss(1); }), "E0831");
 }
 
+// --- rates that are put together
+
+// Eager steps, a compiled one and a run that goes on from a checkpoint have the rates of one
+// function, of schedules one behind the other, and of their product.
+TEST(Schedules, ThatAProgramPutsTogetherAreFollowed) {
+  use_cpu();
+  using enum scalar::ScheduleKind;
+  using scalar::ScheduleRule;
+  const ScheduleRule rise{.kind = Linear, .total = 4, .min_factor = 1, .start_factor = 0.25};
+  const ScheduleRule fall{.kind = Exponential, .gamma = 0.3};
+  const ScheduleRule product{.kind = Product, .parts = {fall, rise}};
+  const ScheduleRule rules[] = {
+      scalar::tabulated([](std::int64_t s) { return 1 / (1 + 0.3 * static_cast<double>(s)); }, 5),
+      product,
+      {.kind = Sequence, .milestones = {3, 5}, .parts = {rise, product, {}}},
+      {.kind = Triangular2, .min_factor = 0.1, .step_size = 2, .step_down = 1}};
+  for (const ScheduleRule& rule : rules) {
+    const TemporaryFolder folder;
+    const optim::Sgd spec{.lr = 0.7, .schedule = rule};
+    One model;
+    auto [net, opt] = amp::initialize(model, spec, "O0");
+    const auto one = [&, &net = net, &opt = opt](const Tensor& g) { return minimize(net(g), opt); };
+    auto compiled = compile(one, {.partial_batches = false});
+    const Tensor g = from_floats({1}, {1});
+    const auto want = [&](std::int64_t s) {
+      return static_cast<float>(0.7 * schedule_factor(rule, s));
+    };
+    for (int s = 0; s < 6; ++s)
+      EXPECT_EQ((s % 2 == 0 ? compiled(g) : one(g)).learning_rate.item(), want(s))
+          << name_of(rule.kind) << " " << s;
+    Checkpoints(folder.path()).save({6, 6}, model, opt);
+    One other;
+    auto [net2, opt2] = amp::initialize(other, spec, "O0");
+    ASSERT_TRUE(Checkpoints(folder.path()).load(other, opt2).has_value());
+    EXPECT_EQ(minimize(net2(g), opt2).learning_rate.item(), want(6)) << name_of(rule.kind);
+    EXPECT_EQ(minimize(net2(g), opt2).learning_rate.item(), want(7)) << name_of(rule.kind);
+  }
+}
+
 // --- means of weights
 
 float value_of(const VariablePtr& v) { return v->to_floats()[0]; }

@@ -9,6 +9,9 @@
 #include "ops/activation.h"
 #include "optim/adam.h"
 #include "optim/adamw.h"
+#include "optim/bert_adam.h"
+#include "optim/lamb.h"
+#include "optim/muon.h"
 #include "optim/sgd.h"
 #include "training.h"
 
@@ -73,6 +76,12 @@ TEST(RefusedOptimizers, EveryNumberHasARange) {
        optim::AdamW{.schedule = {.kind = scalar::ScheduleKind::Cosine}}},
       {"schedule constant, warmup = -2", "warmup must not be negative",
        optim::AdamW{.schedule = {.warmup = -2}}},
+      {"schedule sequence, warmup = 0", "milestones must be one fewer",
+       optim::AdamW{.schedule = {.kind = scalar::ScheduleKind::Sequence, .parts = {{}, {}}}}},
+      {"clip_norm = 1, max_grad_norm = 2", "clip_norm alone",
+       optim::AdamW{.clip_norm = 1, .max_grad_norm = 2}},
+      {"clip_norm = -1", from_zero, optim::Lamb{.max_grad_norm = -1}},
+      {"differentiable = true", "no gradient goes through it", optim::Sgd{.differentiable = true}},
       {"lr = -1 in the group of \"*.bias, up.*\"", from_zero,
        optim::AdamW{.groups = {{.parameters = {"*.bias", "up.*"}, .lr = -1.0}}}},
   };
@@ -108,6 +117,30 @@ TEST(RefusedOptimizers, TheEndsOfTheRangesAreAccepted) {
   EXPECT_EQ(refusal(optim::AdamW{.lr = 0, .beta1 = 0, .beta2 = 0, .eps = 0, .weight_decay = 0}),
             "");
   EXPECT_EQ(refusal(optim::Sgd{.lr = 1e-30, .momentum = 1.5, .dampening = -1}), "");
+}
+
+// What torch.optim's optimizers take besides is taken, and explained where it changes nothing.
+TEST(RefusedOptimizers, SwitchesOfTorchAreExplained) {
+  const auto said = [](const OptimizerSpec& spec) {
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(refusal(spec), "");
+    return ::testing::internal::GetCapturedStderr();
+  };
+  expect_words(said(optim::AdamW{.foreach = true, .fused = true, .capturable = true}),
+               {"foreach changes nothing: every update is one sweep", "fused changes nothing",
+                "capturable changes nothing: a step asks the host nothing"});
+  EXPECT_EQ(said(optim::AdamW{.differentiable = false, .max_grad_norm = 0.5}), "");
+  const OptimizerSpec lamb = optim::Lamb{.max_grad_norm = 0.5};
+  EXPECT_EQ(lamb.clip_norm, 0.5);
+  const OptimizerSpec bert = optim::BertAdam{.max_grad_norm = 0.5};  // of each tensor
+  EXPECT_EQ(bert.clip_norm, 0);
+  EXPECT_EQ(OptimizerSpec(optim::Muon{.ns_steps = 5}).lr, 1e-3);
+  try {
+    static_cast<void>(OptimizerSpec(optim::Muon{.ns_steps = 6}));
+    FAIL();
+  } catch (const UserError& e) {
+    expect_words(e.what(), {"E0814", "ns_steps = 6", "made for five steps"});
+  }
 }
 
 // A slip in a pattern would do nothing, silently; the nearest name is told.

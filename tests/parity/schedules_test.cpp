@@ -107,6 +107,56 @@ TEST(SchedulesAgainstTorch, CosineRestarts) {
   }
 }
 
+TEST(SchedulesAgainstTorch, LinearRises) {
+  const Json c = find_case("linear-rise");
+  expect_same({.kind = ScheduleKind::Linear,
+               .total = c["options"]["total_iters"],
+               .min_factor = c["options"]["end_factor"],
+               .start_factor = c["options"]["start_factor"]},
+              c);
+}
+
+TEST(SchedulesAgainstTorch, LowStart) {
+  const Json c = find_case("low-start");
+  expect_same({.kind = ScheduleKind::LowStart,
+               .step_size = c["options"]["total_iters"],
+               .start_factor = c["options"]["factor"]},
+              c);
+}
+
+TEST(SchedulesAgainstTorch, Triangles) {
+  for (const auto kind :
+       {ScheduleKind::Triangular, ScheduleKind::Triangular2, ScheduleKind::ExpRange}) {
+    const Json c = find_case(std::string(name_of(kind))), o = c["options"];
+    expect_same({.kind = kind,
+                 .min_factor = o["base_lr"].get<double>() / o["max_lr"].get<double>(),
+                 .step_size = o["step_size_up"],
+                 .gamma = o["gamma"],
+                 .step_down = o["step_size_down"]},
+                c);
+  }
+}
+
+TEST(SchedulesAgainstTorch, Functions) {
+  const auto half = [](std::int64_t s) { return 1 / (1 + 0.5 * static_cast<double>(s)); };
+  const auto less = [](std::int64_t s) { return 1 - 0.5 / static_cast<double>(s + 1); };
+  const Json c = find_case("table");
+  expect_same(tabulated(half, c["steps"]), c);
+  expect_same(multiplied(less, c["steps"]), find_case("multiplied"));
+}
+
+TEST(SchedulesAgainstTorch, SeveralSchedules) {
+  const ScheduleRule rise{
+      .kind = ScheduleKind::Linear, .total = 5, .min_factor = 1, .start_factor = 0.25};
+  const ScheduleRule cosine{.kind = ScheduleKind::Cosine, .total = 20};
+  const ScheduleRule fall{.kind = ScheduleKind::Exponential, .gamma = 0.9};
+  expect_same({.kind = ScheduleKind::Sequence,
+               .milestones = {5, 25},
+               .parts = {rise, cosine, {.kind = ScheduleKind::Step, .step_size = 4}}},
+              find_case("sequence"));
+  expect_same({.kind = ScheduleKind::Product, .parts = {rise, fall}}, find_case("product"));
+}
+
 TEST(SchedulesAgainstTorch, Plateau) {
   for (const char* name : {"plateau", "plateau-cooldown"}) {
     const Json c = find_case(name), o = c["options"];

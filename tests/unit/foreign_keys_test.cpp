@@ -64,6 +64,58 @@ TEST(ForeignKeys, AKindInOtherLettersIsNamed) {
   }
 }
 
+// What there is but one value of is taken where the recipe says that, and refused with the reason.
+TEST(ForeignKeys, OneValueIsTaken) {
+  const struct {
+    const char *kind, *key, *taken, *refused, *why;
+  } rows[] = {{"adamw", "differentiable", "false", "true", "no gradient goes through it"},
+              {"muon", "ns_steps", "5", "6", "made for five steps"},
+              {"adamw", "adam_w_mode", "true", "false", "kind adam"},
+              {"adam", "adam_w_mode", "false", "true", "kind adamw"},
+              {"lamb", "use_nvlamb", "true", "false", "own rate"},
+              {"lamb", "bias_correction", "true", "false", "paper"},
+              {"novograd", "bias_correction", "false", "true", "first step's"},
+              {"novograd", "reg_inside_moment", "true", "false", "part of the momentum"},
+              {"novograd", "norm_type", "2", "0", "sums of squares"},
+              {"novograd", "init_zero", "false", "true", "first step's"},
+              {"novograd", "grad_averaging", "false", "true", "1 - beta1"},
+              {"lars", "clip", "false", "true", "no bound"}};
+  for (const auto& row : rows) {
+    const std::string section = "kind = \"" + std::string(row.kind) + "\"\n" + row.key + " = ";
+    const Read r = read(section + row.taken + "\n");
+    EXPECT_NE(r.said.find("optimizer." + std::string(row.key) + " changes nothing"),
+              std::string::npos)
+        << row.key << r.said;
+    const std::string said = refused(section + row.refused + "\n");
+    for (const char* word : {row.key, row.taken, row.why})
+      EXPECT_NE(said.find(word), std::string::npos) << word << "\n" << said;
+  }
+  // Of another kind it is no key at all.
+  EXPECT_NE(refused("kind = \"adamw\"\nns_steps = 5\n").find("no such key"), std::string::npos);
+}
+
+// torch's names are answered with what they are here.
+TEST(ForeignKeys, SchedulersOfTorchAreNamed) {
+  const auto of = [](const std::string& kind) {
+    try {
+      parse_recipe("[schedule]\nkind = \"" + kind + "\"\n", "r.toml");
+    } catch (const UserError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  for (const auto& [torch, word] : {std::pair{"CosineAnnealingLR", "kind = \"cosine\""},
+                                    {"CyclicLR", "\"triangular-2\""},
+                                    {"ConstantLR", "low-start"},
+                                    {"LinearLR", "start_factor"},
+                                    {"LambdaLR", "scalar::tabulated"},
+                                    {"SequentialLR", "warmup"},
+                                    {"table", "scalar::tabulated"},
+                                    {"product", "ScheduleKind::Product"}})
+    EXPECT_NE(of(torch).find(word), std::string::npos) << torch << "\n" << of(torch);
+  EXPECT_EQ(of("triangular"), "");
+}
+
 // BertAdam has one of its own.
 TEST(ForeignKeys, AKindsOwnKeyIsItsOwn) {
   const Read r = read("kind = \"bert_adam\"\nmax_grad_norm = 0.25\n");

@@ -21,11 +21,28 @@ TEST(Schedule, RulesThatCannotBeFollowedSayWhy) {
   EXPECT_NE(problem_of({.kind = MultiStep, .milestones = {5, 3}}), "");
   EXPECT_NE(problem_of({.kind = CosineRestarts}), "");
   EXPECT_NE(problem_of({.kind = CosineRestarts, .cycle = 5, .growth = 0}), "");
+  EXPECT_NE(problem_of({.kind = Linear, .total = 9, .start_factor = 2}), "");
+  EXPECT_NE(problem_of({.kind = Linear, .warmup = 2, .total = 9, .start_factor = 0.5}), "");
+  EXPECT_NE(problem_of({.kind = LowStart}), "");
+  EXPECT_NE(problem_of({.kind = Triangular}), "");
+  EXPECT_NE(problem_of({.kind = Triangular, .warmup = 1, .step_size = 5}), "");
+  EXPECT_NE(problem_of({.kind = Triangular, .step_size = 5, .step_down = -1}), "");
+  EXPECT_NE(problem_of({.kind = ExpRange, .step_size = 5, .gamma = 2}), "");
+  EXPECT_NE(problem_of({.kind = Table}), "");
+  EXPECT_NE(problem_of({.kind = Table, .factors = {1, -1}}), "");
+  EXPECT_NE(problem_of({.kind = Table, .factors = {1, 1e300}}), "");  // inf in fp32
+  EXPECT_NE(problem_of(tabulated([](std::int64_t) { return 1; }, kMostTableFactors + 5)), "");
+  EXPECT_NE(problem_of({.kind = Product}), "");
+  EXPECT_NE(problem_of({.kind = Product, .parts = {{.kind = Plateau}}}), "");
+  EXPECT_NE(problem_of({.kind = Product, .parts = {{.kind = Cosine}}}), "");  // without a total
+  EXPECT_NE(problem_of({.kind = Sequence, .parts = {{}, {}}}), "");
+  EXPECT_NE(problem_of({.kind = Sequence, .milestones = {4, 4}, .parts = {{}, {}, {}}}), "");
+  EXPECT_EQ(problem_of({.kind = Sequence, .milestones = {4}, .parts = {{}, {}}}), "");
 }
 
 TEST(Schedule, WarmUpReachesOneOnItsLastUpdate) {
   for (ScheduleKind kind : kAllScheduleKinds) {
-    if (kind == OneCycle) continue;
+    if (kind == OneCycle || begins_itself(kind)) continue;
     const ScheduleRule r{
         .kind = kind, .warmup = 4, .total = 100, .step_size = 10, .milestones = {10}, .cycle = 10};
     EXPECT_DOUBLE_EQ(schedule_factor(r, 0), 0.25) << name_of(kind);
@@ -88,6 +105,49 @@ TEST(Schedule, HandComputedValuesOfFreeForms) {
   EXPECT_DOUBLE_EQ(schedule_factor(restarts, 9), 1);
   EXPECT_DOUBLE_EQ(schedule_factor(restarts, 13), 0.75);
   EXPECT_DOUBLE_EQ(schedule_factor(restarts, 17), 1);
+}
+
+TEST(Schedule, HandComputedValuesOfRisesAndFalls) {
+  const ScheduleRule rise{.kind = Linear, .total = 4, .min_factor = 1, .start_factor = 0.5};
+  const double rising[] = {0.5, 0.625, 0.75, 0.875, 1, 1};
+  for (int s = 0; s < 6; ++s) EXPECT_DOUBLE_EQ(schedule_factor(rise, s), rising[s]) << s;
+
+  const ScheduleRule low{.kind = LowStart, .step_size = 2, .start_factor = 0.25};
+  const double stepping[] = {0.25, 0.25, 1, 1};
+  for (int s = 0; s < 4; ++s) EXPECT_DOUBLE_EQ(schedule_factor(low, s), stepping[s]) << s;
+
+  // Two up, four down.
+  ScheduleRule r{.kind = Triangular, .min_factor = 0.5, .step_size = 2, .step_down = 4};
+  const double once[] = {0.5, 0.75, 1, 0.875, 0.75, 0.625};
+  for (int s = 0; s < 18; ++s) EXPECT_DOUBLE_EQ(schedule_factor(r, s), once[s % 6]) << s;
+  r.kind = Triangular2;
+  EXPECT_DOUBLE_EQ(schedule_factor(r, 8), 0.75);
+  EXPECT_DOUBLE_EQ(schedule_factor(r, 14), 0.625);
+  r.kind = ExpRange, r.gamma = 0.5;
+  EXPECT_DOUBLE_EQ(schedule_factor(r, 2), 0.5 + 0.5 / 4);
+  EXPECT_DOUBLE_EQ(schedule_factor(r, 8), 0.5 + 0.5 / 256);
+}
+
+TEST(Schedule, OfFunctionsAndOfSchedules) {
+  int asked = 0;
+  const ScheduleRule table =
+      tabulated([&](std::int64_t s) { return ++asked, 1.0 / static_cast<double>(s + 1); }, 4);
+  EXPECT_EQ(asked, 4);
+  const double inverse[] = {1, 1.0 / 2, 1.0 / 3, 1.0 / 4, 1.0 / 4};
+  for (int s = 0; s < 5; ++s) EXPECT_EQ(schedule_factor(table, s), inverse[s]) << s;
+  const ScheduleRule powers = multiplied([](std::int64_t) { return 0.5; }, 3);
+  for (const auto& [s, want] : {std::pair{0, 1.0}, {1, 0.5}, {2, 0.25}, {9, 0.25}})
+    EXPECT_EQ(schedule_factor(powers, s), want) << s;
+
+  const ScheduleRule rise{.kind = Linear, .total = 4, .min_factor = 1, .start_factor = 0.5};
+  const ScheduleRule fall{.kind = Exponential, .gamma = 0.5};
+  const ScheduleRule both{.kind = Sequence, .milestones = {3}, .parts = {rise, fall}};
+  const double in_turn[] = {0.5, 0.625, 0.75, 1, 0.5, 0.25};
+  for (int s = 0; s < 6; ++s) EXPECT_DOUBLE_EQ(schedule_factor(both, s), in_turn[s]) << s;
+  const ScheduleRule product{.kind = Product, .parts = {rise, fall}};
+  for (int s = 0; s < 6; ++s)
+    EXPECT_DOUBLE_EQ(schedule_factor(product, s),
+                     schedule_factor(rise, s) * schedule_factor(fall, s));
 }
 
 TEST(Schedule, OneCycleIsTorchs) {

@@ -79,9 +79,29 @@ def build():
         {"name": "cosine-cycles", "torch": "CosineAnnealingWarmRestarts", "base": 0.1, "steps": 40,
          "options": {"T_0": 7, "T_mult": 1, "eta_min": 0.0}},
     ]
+    cases += [
+        {"name": "linear-rise", "torch": "LinearLR", "base": 0.1, "steps": 20,
+         "options": {"start_factor": 0.25, "end_factor": 0.75, "total_iters": 12}},
+        {"name": "low-start", "torch": "ConstantLR", "base": 0.1, "steps": 20,
+         "options": {"factor": 1 / 3, "total_iters": 5}},
+    ]
+    cases += [
+        {"name": name, "torch": "CyclicLR", "base": 0.1, "steps": 60,
+         "options": {"base_lr": 0.01, "max_lr": 0.1, "step_size_up": 4, "step_size_down": 9, "mode": mode,
+                     "gamma": 0.97, "cycle_momentum": False}}
+        for name, mode in (("triangular", "triangular"), ("triangular-2", "triangular2"), ("exp-range", "exp_range"))
+    ]
     for case in cases:
         kind = getattr(s, case["torch"])
         case["lr"] = values(lambda o: kind(o, **case["options"]), case["steps"], case["base"])
+    for name, make in (
+            ("table", lambda o: s.LambdaLR(o, lambda i: 1 / (1 + 0.5 * i))),
+            ("multiplied", lambda o: s.MultiplicativeLR(o, lambda i: 1 - 0.5 / (i + 1))),
+            ("sequence", lambda o: s.SequentialLR(o, [s.LinearLR(o, 0.25, 1.0, 5), s.CosineAnnealingLR(o, 20),
+                                                      s.StepLR(o, 4)], [5, 25])),
+            ("product", lambda o: s.ChainedScheduler([s.LinearLR(o, 0.25, 1.0, 5), s.ExponentialLR(o, 0.9)], o))):
+        cases.append({"name": name, "torch": make(torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)).
+                      __class__.__name__, "base": 0.1, "steps": 40, "options": {}, "lr": values(make, 40, 0.1)})
     cases.append({"name": "cosine-warmup", "torch": None, "base": 1e-3, "steps": 60,
                   "options": {"warmup": 10, "floor": 1e-4}, "lr": nanogpt(60, 10, 1e-3, 1e-4)})
     cases.append({"name": "inverse-sqrt", "torch": None, "base": 1e-3, "steps": 60,
