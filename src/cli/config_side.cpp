@@ -92,6 +92,16 @@ bool is_harmless(const RecipeField& f, const Recipe& recipe) {
   return f.on_resume == OnResume::Free || f.on_resume == OnResume::Course;
 }
 
+// The key of a recipe whose value has it: "optimizer.groups" of "optimizer.groups.0.lr".
+std::string key_of(const std::string& setting) {
+  for (std::size_t dot = setting.find('.'); dot != std::string::npos;
+       dot = setting.find('.', dot + 1)) {
+    const char next = setting[std::min(dot + 1, setting.size() - 1)];
+    if (next >= '0' && next <= '9') return setting.substr(0, dot);
+  }
+  return setting;
+}
+
 // `values`: every key, as json_of(recipe) has them, or a record.
 std::vector<Setting> settings_of(const Recipe& recipe, const nlohmann::json& values) {
   Recipe copy = recipe;
@@ -100,10 +110,14 @@ std::vector<Setting> settings_of(const Recipe& recipe, const nlohmann::json& val
   for (const UnusedKey& key : unused_keys(recipe, true)) harmless[key.key] = true;
   std::vector<Setting> all = config_check::settings_of(nlohmann::ordered_json(values), "");
   for (Setting& s : all) {
-    const auto origin = recipe.origin.find(s.key);
+    const std::string key = key_of(s.key);
+    auto origin = recipe.origin.lower_bound(key);  // of the key, or of what lies in its value
+    if (origin != recipe.origin.end() && origin->first != key &&
+        (key == s.key || !origin->first.starts_with(key + ".")))
+      origin = recipe.origin.end();
     s.is_default = origin == recipe.origin.end();
     if (!s.is_default) s.place = origin->second;
-    const auto it = harmless.find(s.key);
+    const auto it = harmless.find(key);
     if (it != harmless.end()) s.is_harmless = it->second;
   }
   return all;

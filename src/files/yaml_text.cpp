@@ -3,6 +3,8 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <unordered_map>
@@ -34,7 +36,14 @@ Json plain(const std::string& word) {
   if (word == "false" || word == "False" || word == "FALSE") return false;
   if (const auto whole = parse_int(word)) return *whole;
   if (is_whole(word)) return word;  // beyond 64 bits: a double would round it
-  if (const auto number = parse_double(word)) return *number;
+  // Infinity and NaN are written with a dot; without one they are words.
+  const std::string low = lower(word);
+  const std::string_view unsigned_word =
+      std::string_view(low).substr(low.starts_with('-') || low.starts_with('+') ? 1 : 0);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (unsigned_word == ".inf") return low.starts_with('-') ? -kInfinity : kInfinity;
+  if (low == ".nan") return std::numeric_limits<double>::quiet_NaN();
+  if (const auto number = parse_double(word); number && std::isfinite(*number)) return *number;
   return word;
 }
 

@@ -16,10 +16,10 @@ struct YamlError : std::runtime_error {
 };
 
 // The value of the one document: mappings with their keys as texts, in the order of the text; "<<"
-// takes over what a mapping lacks; plain words that are numbers, true, false or null are these,
-// what stands in quotes is text, and so are whole numbers beyond 64 bits; of an empty text null.
-// Throws YamlError for everything else, a second document and a key that comes twice among it, for
-// any bytes.
+// takes over what a mapping lacks; plain words that are numbers, true, false or null are these
+// (.inf and .nan, which JSON has not, among the numbers; inf is a word), what stands in quotes is
+// text, and so are whole numbers beyond 64 bits; of an empty text null. Throws YamlError for
+// everything else, a second document and a key that comes twice among it, for any bytes.
 nlohmann::ordered_json parse_yaml(std::string_view text);
 
 }  // namespace aloft

@@ -21,7 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFile = "overflow.json";
-// How old the number of steps in the file may be while nothing is found.
+// How old the number of steps in the file may be while nothing is found and no checkpoint is made.
 constexpr double kSeconds = 1;
 
 std::string value_of_tap(const std::string& tap) { return tap.substr(shown_prefix(tap).size()); }
@@ -129,19 +129,22 @@ void ProbeOverflow::rolled_back(const RolledBack& e) {
   write();
 }
 
+// Who goes on from the checkpoint finds all that was found, and counted, up to there.
+void ProbeOverflow::checkpoint_begun(const CheckpointBegun&) { write(true); }
+
 void ProbeOverflow::steps_over(const StepsOver&) {
   if (!is_written_ && !folder_.empty()) write();
 }
 
 // Whole or not there, whatever ends the program; a step does not wait for the disk.
-void ProbeOverflow::write() {
+void ProbeOverflow::write(bool is_flushed) {
   const Json all = {{"task", "overflow"},
                     {"precision", print_precision(session_.recipe.precision)},
                     {"steps", steps_},
                     {"found", found_}};
   AtomicFile file(folder_ / kFile);
   file.write(all.dump(1, ' ', false, Json::error_handler_t::replace));
-  file.commit_unflushed();
+  is_flushed ? file.commit() : file.commit_unflushed();
   is_written_ = true;
   written_at_ = monotonic_seconds();
 }

@@ -26,12 +26,13 @@ class ProbeOverflow : public Listener {
   void run_begun(const RunBegun& e, Control& run) override;
   void step_done(const StepDone& e, Control& run) override;
   void rolled_back(const RolledBack& e) override;
+  void checkpoint_begun(const CheckpointBegun& e) override;
   void steps_over(const StepsOver& e) override;
 
  private:
   void take_up(std::int64_t behind);
   nlohmann::ordered_json first_of_step() const;
-  void write();
+  void write(bool is_flushed = false);
 
   const Session& session_;
   const std::unique_ptr<Runner>& runner_;

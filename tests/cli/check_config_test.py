@@ -95,6 +95,22 @@ class CheckConfig(ProgramTest):
         self.expect("train.checkpoint_every", "warning", "nothing that is learnt", every)
         self.expect("train.checkpoint_every", "error", "set train.checkpoint_every", every + '\non_spike = "rollback"')
 
+    def test_a_group_that_one_recipe_alone_has(self):
+        group = '[[optimizer.groups]]\nparameters = ["wte.*"]\nlr = 1e-4\n'
+        (self.folder / "group.toml").write_text(self.RECIPE + group)
+        (self.folder / "slow.toml").write_text(self.RECIPE + group.replace("1e-4", "1e-5"))
+        for other, what in (("tiny.toml", "has none"), ("slow.toml", "set optimizer.groups.0.lr")):
+            found = self.findings("group.toml", other, "--checks", "hyperparameters", exit_code=5)[1]
+            finding = found["hyperparameters"]["optimizer.groups.0.lr"]
+            self.assertEqual(finding["level"], "error")
+            self.assertIn(what, finding["advice"])
+        self.findings("group.toml", "group.toml", "--checks", "hyperparameters")
+        # A program may have such a group and not say it.
+        (self.folder / "t.sh").write_text("python t.py --lr 0.001\n")
+        found = self.findings("group.toml", "t.sh", "--checks", "hyperparameters")[1]["hyperparameters"]
+        self.assertEqual(found["optimizer.lr"]["b_name"], "lr")
+        self.assertEqual(found["optimizer.groups.0.lr"]["level"], "warning")
+
     def test_data_that_lies_elsewhere(self):
         (self.folder / "copy.txt").write_bytes((self.folder / "text.txt").read_bytes())
         (self.folder / "copy.toml").write_text(self.RECIPE.replace("text.txt", "copy.txt"))

@@ -87,6 +87,23 @@ class Compare(ProgramTest):
             for out in ("graph", "wrong"):
                 shutil.rmtree(self.folder / out)
 
+    def test_a_loss_scale_is_no_divergence_of_ops(self):
+        # The backward pass reshapes activations, which the scale leaves as they are.
+        def run(out, level, mode, precision):
+            self.aloft("probe", "run", "tiny.toml", "--out", out, "--level", level, "--set", f'train.mode="{mode}"',
+                       "--set", f'precision="{precision}"')
+
+        for level in ("op", "mix"):
+            for mode in ("graph", "eager"):
+                run(f"half-{level}-{mode}", level, mode, "O2:fp16")
+            run(f"full-{level}", level, "graph", "O0")
+            for mode in ("graph", "eager"):
+                for npu, bench in ((f"half-{level}-{mode}", f"full-{level}"), (f"full-{level}", f"half-{level}-{mode}")):
+                    line = self.compare(npu, bench, "-o", "scaled").stdout.decode()
+                    self.assertIn("no divergence", line, (npu, bench))
+            dump = json.loads((self.folder / f"half-{level}-graph/step0/rank/dump.json").read_text())
+            self.assertGreater(dump["training"]["loss_scale"], 1)  # else this shows nothing
+
     def test_parameters_that_were_trained_apart_are_told_from_others(self):
         # One step, some way into a run, with its tensors: nothing is known of the steps before it.
         def run(out, *changes, mode="graph", precision="O0", rate=0.001):
@@ -137,6 +154,26 @@ class Compare(ProgramTest):
             self.compare("right/step0", "renamed.json", "-o", "mapped", *arguments)
             said = json.loads((self.folder / "mapped/compare_result.json").read_text())
             self.assertEqual([n for n in said["only_npu"] if ".forward." in n], alone)
+
+    def test_lines_of_a_map_without_effect_are_named(self):
+        def said(text, exit_code=0):
+            (self.folder / "lines.toml").write_text("[modules]\n" + text)
+            return self.compare("right", "right", "--map", "lines.toml", "-o", "lines", exit_code=exit_code).stderr
+
+        # Of two steps each line is named once.
+        told = said('"h.0.mlp" = "h.0.mlp"\n"h.0.mpl" = "x"\n')
+        self.assertEqual(told.count(b"h.0.mpl"), 1, told)
+        self.assertIn(b'warning: lines of lines.toml without an effect, 1 of 2: "h.0.mpl: x" (not in the first', told)
+        told = said('"h.0.mlp" = "h.0.mpl"\n', exit_code=2)
+        self.assertIn(b"E0728", told)
+        self.assertIn(b"not in the second dump", told)
+
+    def test_dumps_without_figures_are_no_agreement(self):
+        self.aloft("probe", "run", "tiny.toml", "--out", "structure", "--task", "structure")
+        for other in ("structure", "right/step0"):
+            said = self.compare("structure/step0", other, "-o", "bare", "--strict", exit_code=3).stderr
+            self.assertIn(b"E0651", said)
+            self.assertIn(b"no figures", said)
 
     def test_what_is_no_dump_is_refused(self):
         (self.folder / "cut.json").write_text((self.folder / "right/step0/rank/dump.json").read_text()[:2000])

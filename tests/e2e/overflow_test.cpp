@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -152,6 +153,29 @@ TEST_F(OverflowRecord, OfARunThatGoesOnKeepsWhatWasFound) {
   look("parts", {}, true);
   EXPECT_GT(record("parts")["found"].size(), before);
   EXPECT_EQ(record("parts"), record("whole"));
+}
+
+// Copies a run as it stands when a checkpoint is whole: as SIGKILL would leave it then.
+struct KilledAt : Listener {
+  KilledAt(std::int64_t at, Path run, Path copy)
+      : step(at), from(std::move(run)), to(std::move(copy)) {}
+  void checkpoint_saved(const CheckpointSaved& e) override {
+    if (e.step == step) std::filesystem::copy(from, to, std::filesystem::copy_options::recursive);
+  }
+  std::int64_t step;
+  Path from, to;
+};
+
+TEST_F(OverflowRecord, OfARunThatWasKilledHasCountedAllSteps) {
+  write_table("0.5");  // nothing is found, for which the file would be written
+  for (const std::string mode : {"graph", "eager"}) {
+    const std::vector<std::string> set = {"train.mode=" + mode, "train.checkpoint_every=10"};
+    KilledAt killed(10, folder_ / mode, folder_ / (mode + "-killed"));
+    look(mode, set, false, &killed);
+    EXPECT_EQ(record(mode + "-killed")["steps"], 10) << mode;
+    look(mode + "-killed", set, true);
+    EXPECT_EQ(record(mode + "-killed"), record(mode)) << mode;
+  }
 }
 
 TEST_F(OverflowRecord, SaysWhichStepsTheRunWentBackBehind) {

@@ -169,6 +169,50 @@ TEST_F(CompareFunctions, BackwardIsInItsOwnOrder) {
   EXPECT_EQ(found->place, "backward");
 }
 
+// Under a loss scale gradients are larger; what the backward pass makes of activations is not.
+TEST_F(CompareFunctions, AScaledLossScalesGradientsAlone) {
+  const auto back = [](const char* tap, double gives) {
+    Function f{tap, gives};
+    f.is_backward = true;
+    return f;
+  };
+  const auto dumped = [&](const char* name, double scale, double weights, double shaped = 3) {
+    DumpFile d = dump(name, {{"h.0/linear#0", 3},
+                             back("loss/cross_entropy#0", 5),  // of an op that gives both
+                             back("loss/cross_entropy_grad.backward#0", scale * 2),
+                             back("h.0/reshape.backward#0", shaped),  // the activation
+                             back("h.0/reshape.backward#1", scale * 2),
+                             back("h.0/matmul.backward#0", weights)});
+    d.training.loss_scale = scale;
+    return d;
+  };
+  const auto said = [&](const DumpFile& npu, const DumpFile& bench) {
+    const double factor = bench.training.gradient_factor() / npu.training.gradient_factor();
+    pairs_ = pair_dumps(npu, bench, {});
+    all_ = compare_all(pairs_, [](const RecordPair&) { return nullptr; }, {factor});
+    return first_divergence(all_, npu);
+  };
+  const DumpFile plain = dumped("plain", 1, 7), scaled = dumped("scaled", 1024, 1024 * 7);
+  for (const auto& [npu, bench] : {std::pair(&scaled, &plain), {&plain, &scaled}}) {
+    EXPECT_FALSE(said(*npu, *bench).has_value());
+    EXPECT_EQ(all_.size(), 6u);
+  }
+  const DumpFile wrong = dumped("wrong", 1024, 1024 * 7.5);
+  const auto weights = said(wrong, plain);
+  ASSERT_TRUE(weights.has_value());
+  EXPECT_NE(weights->sentence.find("what h.0/matmul.backward#0 gives"), std::string::npos);
+  const DumpFile longer = dumped("longer", 1024, 1024 * 7, 3.5);
+  const auto shaped = said(longer, plain);
+  ASSERT_TRUE(shaped.has_value());
+  EXPECT_EQ(shaped->compared->moment.entry->npu->tap, "h.0/reshape.backward#0");
+  // Whose gradients are not scaled at all, although the loop says so, is found.
+  DumpFile forgotten = dumped("forgotten", 1, 7);
+  forgotten.training.loss_scale = 1024;
+  const auto seed = said(forgotten, plain);
+  ASSERT_TRUE(seed.has_value());
+  EXPECT_EQ(seed->compared->moment.entry->npu->tap, "loss/cross_entropy_grad.backward#0");
+}
+
 // Dumps of msprobe say what calls take: the same operands make the same call.
 TEST_F(CompareFunctions, WhatIsFedTheSameIsTheSame) {
   const std::string block = "Module.h.0.Block.forward.0";

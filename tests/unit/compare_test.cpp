@@ -2,6 +2,7 @@
 // mistakes, which are not repeated.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -122,12 +123,12 @@ TEST_F(Compare, MapsOfNames) {
   EXPECT_EQ(json.other_name_of("a"), "b");
   const NameMap yaml = NameMap::parse("modules:\n  h.*.a: l.*.b\n", "m", MapFormat::Yaml);
   EXPECT_EQ(yaml.other_name_of("h.3.a"), "l.3.b");
-  for (const char* bad : {"{}", "{\"modules\": {\"a\": 1}}", "{\"modules\": []}", "{\"a\": \"b\"}"})
+  for (const char* bad : {"{}", "{\"modules\": {\"a\": 1}}", "{\"modules\": []}", "{\"a\": 1}"})
     for (const MapFormat format : {MapFormat::Json, MapFormat::Yaml})
       EXPECT_THROW(NameMap::parse(bad, "m", format), UserError) << bad;
   for (const char* bad : {"x = 1", "[modules]\na = 1", "= ="})
     EXPECT_THROW(NameMap::parse(bad, "m", MapFormat::Toml), UserError) << bad;
-  for (const char* bad : {"", "- a\n- b", "modules: [1", "modules: &a {b: *c}", "a.b.c: d"})
+  for (const char* bad : {"", "- a\n- b", "modules: [1", "modules: &a {b: *c}"})
     EXPECT_THROW(NameMap::parse(bad, "m", MapFormat::Yaml), UserError) << bad;
 }
 
@@ -170,6 +171,121 @@ TEST_F(Compare, MapsOfValues) {
   EXPECT_EQ(divergence->compared->records.npu->part, Part::Output);
   // None of the names in either dump is a mistake in the map.
   EXPECT_THROW(pairs_with({{"NPU.fusion.2.forward", call(2, 1, 3)}}), UserError);
+  // One that is no value's among such is a mistake in it.
+  EXPECT_THROW(NameMap::parse("Functional.a.0.forward.input.0: Torch.a.0.forward.input.0\n"
+                              "Functional.a.0.forward.inputs.1: Torch.a.0.forward.input.1\n",
+                              "m", MapFormat::Yaml),
+               UserError);
+}
+
+// A module without weights is found by its name alone, or by a map.
+Json called(const std::string& entry, double norm) {
+  return {{entry, forward(tensor({4}, norm), tensor({4}, norm))}};
+}
+Json both(Json one, const Json& other) {
+  one.update(other);
+  return one;
+}
+
+// As msprobe's --cell_mapping has them: names with classes, or parts of them.
+TEST_F(Compare, MapsOfCells) {
+  const NameMap map = NameMap::parse("fc2.Dense: fc3.Linear\nOwnNorm: TheirNorm\nno.Cell: no\n",
+                                     "m", MapFormat::Yaml);
+  const DumpFile n =
+      dump("n", both(called("Cell.fc2.Dense.forward.0", 1), called("Cell.a.OwnNorm.forward.0", 2)));
+  const DumpFile b = dump("b", both(called("Module.fc3.Linear.forward.0", 1),
+                                    called("Module.a.TheirNorm.forward.0", 2)));
+  const Pairs pairs = pair_dumps(n, b, map);
+  EXPECT_TRUE(pairs.only_bench.empty());
+  EXPECT_EQ(without_effect(map, pairs.fits), "\"no.Cell: no\" (not in the first dump)");
+}
+
+// As its --layer_mapping has them: by classes, through layers that one run has more.
+TEST_F(Compare, MapsOfLayers) {
+  const NameMap map = NameMap::parse(
+      "TopLayer:\n  module: model\nGPT:\n  language.encoder: decoder\nMlp:\n  up: fc1\n"
+      "None:\n  a: b\nGPT2:\n  a: b\n",
+      "m", MapFormat::Yaml);
+  ASSERT_EQ(map.layers().size(), 5u);
+  Json ours = called("Module.module.GPT.forward.0", 1);
+  ours.update(called("Module.module.language.encoder.Encoder.forward.0", 2));
+  ours.update(called("Module.module.language.encoder.0.mlp.Mlp.forward.0", 3));
+  ours.update(called("Module.module.language.encoder.0.mlp.up.Up.forward.0", 4));
+  Json theirs = called("Module.model.GPT2.forward.0", 1);
+  theirs.update(called("Module.model.decoder.Decoder.forward.0", 2));
+  theirs.update(called("Module.model.decoder.0.mlp.Mlp.forward.0", 3));
+  theirs.update(called("Module.model.decoder.0.mlp.fc1.Up.forward.0", 4));
+  const DumpFile n = dump("n", ours), b = dump("b", theirs);
+  const Pairs pairs = pair_dumps(n, b, map);
+  EXPECT_TRUE(pairs.only_bench.empty());
+  EXPECT_EQ(compared(pairs).size(), 8u);
+  EXPECT_EQ(without_effect(map, pairs.fits),
+            "\"None: a: b\" (not in the first dump), \"GPT2: a: b\" (not in the first dump)");
+  EXPECT_FALSE(pair_dumps(n, b, {}).only_bench.empty());
+}
+
+// What msprobe takes with --api_mapping is refused by name.
+TEST_F(Compare, MapsOfFunctionsAreNotRead) {
+  for (const char* text :
+       {"ms_api: Functional.abs\npt_api: Torch.abs\nms_args: [0]\npt_args: [0]\n",
+        "- ms_api: Functional.abs\n  pt_api: Torch.abs\n"})
+    try {
+      NameMap::parse(text, "m", MapFormat::Yaml);
+      ADD_FAILURE() << text;
+    } catch (const UserError& e) {
+      EXPECT_NE(std::string(e.what()).find("API mapping"), std::string::npos) << e.what();
+    }
+}
+
+TEST_F(Compare, LinesOfAMapWithoutEffectAreNamed) {
+  const DumpFile n =
+      dump("n", both(called("Module.a.A.forward.0", 1), called("Module.b.B.forward.0", 2)));
+  const DumpFile b =
+      dump("b", both(called("Module.x.A.forward.0", 1), called("Module.b.B.forward.0", 2)));
+  NameMap map;
+  map.add("a", "x"), map.add("b.*", "y"), map.add("b", "z");
+  for (const char* more : {"c", "d", "e"}) map.add(more, "x");
+  EXPECT_EQ(without_effect(map, pair_dumps(n, b, map).fits),
+            "\"b.*: y\" (not in the first dump), \"b: z\" (not in the second dump), "
+            "\"c: x\" (not in the first dump) and 2 more");
+  NameMap useless;
+  useless.add("x", "a");  // the wrong way round
+  EXPECT_THROW(pair_dumps(n, b, useless), UserError);
+}
+
+// Nothing that was compared is no agreement.
+TEST_F(Compare, TensorsWithoutFiguresAreNoAgreement) {
+  const auto only = [](const char* entry, std::vector<const char*> figures) {
+    Json record = tensor({4}, 1);
+    for (const char* key : {"Max", "Min", "Mean", "Norm"})
+      if (std::ranges::find(figures, std::string_view(key)) == figures.end()) record.erase(key);
+    return Json{{entry, forward(record, record)}};
+  };
+  const auto run = [&](const Json& npu, const Json& bench) {
+    TemporaryFolder::put(folder_ / "npu.json", Json{{"data", npu}}.dump());
+    TemporaryFolder::put(folder_ / "bench.json", Json{{"data", bench}}.dump());
+    return compare_runs({folder_ / "npu.json", folder_ / "bench.json", folder_ / "out", {}})
+        .at(0)
+        .sentence;
+  };
+  constexpr const char* kA = "Module.a.A.forward.0";
+  for (const auto& [ours, theirs] :
+       {std::pair<std::vector<const char*>, std::vector<const char*>>{{}, {}},
+        {{"Max", "Norm"}, {}},
+        {{"Max"}, {"Norm"}}})
+    try {
+      run(only(kA, ours), only(kA, theirs));
+      ADD_FAILURE();
+    } catch (const DataError& e) {
+      EXPECT_EQ(e.code(), "E0651");
+      EXPECT_NE(std::string(e.what()).find("2 tensors that both have"), std::string::npos);
+    }
+  EXPECT_EQ(run(only(kA, {"Mean"}), only(kA, {"Mean"})),
+            "no divergence: 2 tensors of 1 calls agree");
+  const Json some = both(only(kA, {"Max"}), only("Module.b.B.forward.0", {}));
+  EXPECT_EQ(run(some, some),
+            "no divergence: 2 tensors of 1 calls agree; of 2 more tensors there is nothing in both "
+            "dumps to compare");
 }
 
 TEST_F(Compare, InsideComesBeforeOutside) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -101,6 +102,23 @@ TEST(ConfigCheckScripts, ValuesAreThoseAtThePlaceOfTheCommand) {
   EXPECT_EQ(script("export X=1\nexport X=2\n").environment.at("X"), "2");
 }
 
+TEST(ConfigCheckScripts, AnEmptyWordIsAValue) {
+  const Side side = script("python t.py --d \"\" --e --f '' --g=\n");
+  EXPECT_EQ(value_of(side, "d"), "");
+  EXPECT_EQ(value_of(side, "e"), "true");
+  EXPECT_EQ(value_of(side, "f"), "");
+  EXPECT_EQ(value_of(side, "g"), "");
+}
+
+TEST(ConfigCheckScripts, WhatIsAssignedBehindSetAIsExported) {
+  const Environment x = {{"X", "1"}};
+  for (const char* on : {"set -a", "set -ea", "set -o allexport", "set -euo pipefail -a"})
+    EXPECT_EQ(script(on + std::string("\nX=1\nset +a\nY=2\npython t.py\n")).environment, x) << on;
+  EXPECT_EQ(script("set -a; X=1; set +o allexport; Y=2\npython t.py\n").environment, x);
+  for (const char* off : {"set -e", "set -o pipefail", "set -- -a", "set all", "setup -a"})
+    EXPECT_TRUE(script(off + std::string("\nX=1\npython t.py\n")).environment.empty()) << off;
+}
+
 TEST(ConfigCheckScripts, PassesOverDocumentsForCommands) {
   const std::string before = "cat > README <<EOF\nWe don't need it\nt --lr 3\nexport X=1\nEOF\n";
   const Side said = script(before + "python t.py --lr 1\n");
@@ -169,6 +187,71 @@ TEST(ConfigCheckValues, ListsInAnyNotation) {
   EXPECT_FALSE(same(Json::array({3}), "3"));
   EXPECT_FALSE(same_in_scripts("[1],[2]", "1,2"));
   EXPECT_FALSE(same_as_script(std::string(100000, '['), list));
+}
+
+TEST(ConfigCheckValues, WhatIsQuotedIsNoListOfWords) {
+  const Json words = {"a", "b"};
+  EXPECT_FALSE(same("a b", words));  // of JSON, or quoted in YAML
+  EXPECT_TRUE(same("a,b", words));
+  EXPECT_TRUE(same("0.9 0.95", {0.9, 0.95}));
+  EXPECT_TRUE(same("a b", "a b"));
+  const auto is_list = [&](const std::string& text) {
+    const Side side = script("python t.py --x " + text + "\n");
+    return same_value(side.settings.at("static").at(0), {"x", words}) &&
+           same_value({"x", words}, side.settings.at("static").at(0));
+  };
+  EXPECT_TRUE(is_list("a b"));
+  EXPECT_TRUE(is_list("\"a\" \"b\""));
+  EXPECT_TRUE(is_list("\"[a, b]\""));
+  EXPECT_FALSE(is_list("\"a b\""));
+  EXPECT_EQ(script("python t.py --x='a b'").settings.at("static").at(0).is_quoted, true);
+  const Setting numbers = script("python t.py --x '0.9 0.95'").settings.at("static").at(0);
+  EXPECT_TRUE(same_value(numbers, {"x", {0.9, 0.95}}));
+  // A pack keeps that.
+  const TemporaryFolder folder;
+  write_pack(folder / "a.zip", script("python t.py --x 'a b' --y a b"));
+  const std::vector<Setting> read = read_pack(folder / "a.zip").settings.at("static");
+  EXPECT_FALSE(same_value(read.at(0), {"x", words}));
+  EXPECT_TRUE(same_value(read.at(1), {"y", words}));
+}
+
+TEST(ConfigCheckValues, VersionsAreTexts) {
+  const auto are_same = [](const char* key, const Json& x, const Json& y) {
+    return same_value({key, x, "", false, {}, true}, {key, y, "", false, {}, true});
+  };
+  for (const char* key : {"version", "env.torch_version", "torch-version"}) {
+    EXPECT_FALSE(are_same(key, "1.10", "1.1")) << key;
+    EXPECT_FALSE(are_same(key, "1.10", 1.1)) << key;
+    EXPECT_TRUE(are_same(key, "1.10", "1.10")) << key;
+    EXPECT_TRUE(are_same(key, "2", 2)) << key;
+  }
+  EXPECT_TRUE(are_same("conversion", "1.10", "1.1"));
+  Side a, b;
+  a.packages["torch"] = "1.10", b.packages["torch"] = "1.1";
+  EXPECT_EQ(check_packages(a, b).level(), Level::Error);
+}
+
+TEST(ConfigCheckValues, InfinityOfYaml) {
+  const auto yaml = [](const std::string& text) {
+    return parse_settings("x: " + text, "a.yaml").settings.at("static").at(0);
+  };
+  for (const char* text : {".inf", "+.inf", ".INF", "inf", "\"inf\""}) {
+    EXPECT_TRUE(same_value(yaml(text), {"x", "inf", "", false, {}, true})) << text;
+    EXPECT_FALSE(same_value(yaml(text), {"x", nullptr})) << text;
+    EXPECT_FALSE(same_value(yaml(text), yaml("-.inf"))) << text;
+  }
+  EXPECT_TRUE(same_value(yaml("-.Inf"), {"x", "-inf", "", false, {}, true}));
+  EXPECT_TRUE(same_value(yaml(".nan"), yaml(".NaN")));
+  EXPECT_EQ(value_text(yaml(".inf")), "inf");
+  EXPECT_TRUE(same_value(
+      yaml(".inf"), parse_settings(R"({"x": Infinity})", "a.json").settings.at("static").at(0)));
+  const TemporaryFolder folder;
+  Side side;
+  side.settings["static"] = {yaml(".inf"), {"y", Json::array({1.0, -HUGE_VAL})}};
+  write_pack(folder / "a.zip", side);
+  const std::vector<Setting> read = read_pack(folder / "a.zip").settings.at("static");
+  EXPECT_TRUE(same_value(read.at(0), side.settings["static"][0]));
+  EXPECT_TRUE(same_value(read.at(1), side.settings["static"][1]));
 }
 
 TEST(ConfigCheckValues, NumbersInAnyNotation) {
@@ -334,6 +417,17 @@ TEST(ConfigCheckMeaning, WhatNamesDataOrWeightsIsNotHarmless) {
     EXPECT_EQ(level({{key, "a"}}, {{key, "b"}}, &advice), Level::Warning) << key;
     EXPECT_EQ(advice, "nothing that is learnt depends on it") << key;
   }
+}
+
+// A worker of a loader draws its own random numbers.
+TEST(ConfigCheckMeaning, WorkersMayMatter) {
+  std::string advice;
+  for (const char* key : {"num_workers", "dataloader-num-workers", "num_parallel_workers",
+                          "data.persistent_workers"}) {
+    EXPECT_EQ(level({{key, 1}}, {{key, 2}}, &advice), Level::Warning) << key;
+    EXPECT_NE(advice.find("set it alike"), std::string::npos) << key;
+  }
+  EXPECT_EQ(level({{"num_workers", 1}}, {{"num_workers", 1}}), Level::Pass);
 }
 
 TEST(ConfigCheckMeaning, EvaluationsThatTheRateGoesBy) {

@@ -1,9 +1,11 @@
 #include "observe/compare/comparison.h"
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "observe/compare/dump_pairs.h"
 #include "observe/compare/results.h"
 #include "observe/compare/tensor_reader.h"
@@ -32,12 +34,50 @@ struct Before {
   double scales = 0;  // the ratio of the loss scales at the first step
 };
 
+// Which lines of the map have an effect in a step, of all that were compared.
+class MapWatch {
+ public:
+  explicit MapWatch(const NameMap& map) : map_(map) {}
+  void add(const std::vector<LineFit>& fits) {
+    if (fits_.empty()) fits_.resize(fits.size());
+    for (std::size_t i = 0; i < fits.size(); ++i)
+      if (!(fits_[i].in_npu && fits_[i].in_bench)) fits_[i] = fits[i];
+  }
+  void tell() const {
+    const auto count =
+        std::ranges::count_if(fits_, [](const LineFit& f) { return !f.in_npu || !f.in_bench; });
+    if (count > 0)
+      log_warning("lines of {} without an effect, {} of {}: {}", map_.name(), count, fits_.size(),
+                  without_effect(map_, fits_));
+  }
+
+ private:
+  const NameMap& map_;
+  std::vector<LineFit> fits_;
+};
+
+// The dumps hold nothing that could be held against one another.
+[[noreturn]] void refuse_nothing(const DumpPair& dumps, const Pairs& pairs) {
+  const std::string at = dumps.npu.string() + " and " + dumps.bench.string();
+  if (const std::size_t bare = count_bare(pairs, {}))
+    throw DataError("E0651", "nothing to compare")
+        .at(at)
+        .saw(std::to_string(bare) + " tensors that both have, and no figures of one in both")
+        .need("statistics, elements or checksums, in both dumps the same")
+        .advice("make them with task \"statistics\" or \"tensor\"; \"structure\" has no numbers");
+  throw DataError("E0651", "nothing to compare")
+      .at(at)
+      .saw("no tensor that both have")
+      .advice("check that both are of the same level; name what belongs together with --map");
+}
+
 StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Request& request,
-                        Before& before) {
+                        Before& before, MapWatch& watch) {
   Comparison c;
   c.npu = read_dump(dumps.npu), c.bench = read_dump(dumps.bench);
   c.mode = mode_of(c.npu, c.bench);
   c.pairs = pair_dumps(c.npu, c.bench, map);
+  watch.add(c.pairs.fits);
   TensorReader reader(c.npu, c.bench);
   const bool has_elements = c.mode == Mode::Tensor;
   const ElementsOf elements_of = [&](const RecordPair& r) {
@@ -52,13 +92,11 @@ StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Request
   c.loop = training_differences(ours, theirs, noise, before.scales);
   if (before.scales == 0) before.scales = ratio_of_scales(ours, theirs);
   before.drift.end(c.compared, dumps.number);
-  if (c.compared.empty())
-    throw DataError("E0651", "nothing to compare")
-        .at(dumps.npu.string() + " and " + dumps.bench.string())
-        .saw("no tensor that both have")
-        .advice("check that both are of the same level; name what belongs together with --map");
+  if (c.compared.empty()) refuse_nothing(dumps, c.pairs);
   c.divergence = first_divergence(c.compared, c.npu, c.loop);
-  c.sentence = with_step(c.divergence ? c.divergence->sentence : agreement(c.compared), dumps);
+  c.sentence = with_step(c.divergence ? c.divergence->sentence
+                                      : agreement(c.compared, count_bare(c.pairs, c.compared)),
+                         dumps);
   c.table = msprobe_table(c.pairs, c.npu, c.mode, elements_of);
 
   StepResult result{dumps.step, dumps.rank, c.divergence.has_value(), c.sentence, {}};
@@ -85,8 +123,10 @@ std::vector<StepResult> compare_runs(const Request& request) {
   make_folder(request.out);
   std::vector<StepResult> results;
   std::map<std::string, Before> before;  // by process
+  MapWatch watch(map);
   for (const DumpPair& dumps : pairs)
-    results.push_back(compare_step(dumps, map, request, before[dumps.rank]));
+    results.push_back(compare_step(dumps, map, request, before[dumps.rank], watch));
+  watch.tell();
   return results;
 }
 

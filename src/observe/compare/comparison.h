@@ -27,7 +27,8 @@ struct StepResult {
 
 // Reads, compares, and writes compare_result.csv, .json and .html into `out`; of several steps or
 // processes each its own, with their names. Each file is whole or not there. DataError E0650 for a
-// file that is no dump, E0651 where there is nothing to compare; UserError E0728.
+// file that is no dump, E0651 where there is nothing to compare; UserError E0728. A line of the map
+// that has no effect in any of the steps is warned of.
 std::vector<StepResult> compare_runs(const Request& request);
 
 }  // namespace aloft::compare

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "observe/compare/noise.h"
 
@@ -41,7 +43,8 @@ bool is_mask(const Record& r) {
   return or_zero(r.min) > 0.5 * largest_of(r) && or_zero(r.max) < 0.5 * largest_of(r);
 }
 
-Difference of_figures(const Record& n, const Record& b, double natural) {
+// Nothing where there is no figure that both have.
+std::optional<Difference> of_figures(const Record& n, const Record& b, double natural) {
   const double elements = std::max(1.0, b.elements());
   const double norm = std::max({or_zero(b.norm), natural});
   const double typical = norm / std::sqrt(elements);
@@ -61,17 +64,30 @@ Difference of_figures(const Record& n, const Record& b, double natural) {
                       {"Min", n.min, b.min, scale_or(largest, or_zero(n.min)), 0},
                       {"Mean", n.mean, b.mean, scale_or(typical, or_zero(n.mean)), taken}};
   Difference worst;
-  worst.of = "Norm";
+  bool has_any = false;
   for (const Row& row : rows) {
     if (!row.n.number || !row.b.number || (are_masks && &row.n != &n.max)) continue;
+    if (!std::exchange(has_any, true)) worst.of = row.name;
     const double size = std::max(0.0, apart(*row.n.number, *row.b.number, row.scale) - row.noise);
     // Of figures that are as far off the first is named.
     if (size > worst.size * (1 + 1e-9)) worst.size = size, worst.of = row.name;
   }
-  return worst;
+  return has_any ? std::optional(worst) : std::nullopt;
 }
 
-bool has_figures(const Record& r) { return r.max.number || r.norm.number; }
+// Whether what an op of Aloft's gives in the backward pass may be no gradient, such as an
+// activation in another shape, or one that is computed again: only the figures say it. Gradients'
+// own ops leave no doubt, nor do dumps of others, who look at gradients alone.
+bool may_be_no_gradient(const EntryPair& p) {
+  const bool is_of_op = !p.npu->tap.empty() || !p.bench->tap.empty();
+  return is_of_op && !p.npu->kind.ends_with("_grad") && !p.bench->kind.ends_with("_grad");
+}
+// Whether its name says that it is none: that of the backward pass stands behind the op's,
+// "h.0/add.backward#1". A value of the forward pass may be had from an op of the backward one.
+bool is_forward_value(const Entry& e) {
+  const std::size_t slash = e.tap.rfind('/');
+  return slash != std::string::npos && e.tap.find('.', slash) == std::string::npos;
+}
 
 // Goes through the moments and keeps what is needed to judge the next.
 class Judge {
@@ -110,23 +126,18 @@ class Judge {
       if (!r.npu || !r.bench) continue;
       const bool is_given = r.npu->part != Part::Input && r.npu->part != Part::Parameter;
       if (is_given != m.gives) continue;
-      const double factor = factor_of(*m.entry);
-      auto d = difference(r, factor, natural_size(*m.entry, r));
-      if (!d) continue;
-      double size = d->size;  // as the call's results may follow it
-      const bool is_parameter = r.npu->part == Part::Parameter;
-      const bool is_whole = is_parameter && is_float(*r.npu) && r.has_same_size();
-      if (const ElementFigures* const e = is_whole ? elements_of_(r) : nullptr) {
-        *d = of_parameter(m, r, *e);
-        size = e->relative_distance;
-      } else if (is_float(*r.npu)) {
-        d->allowed = allowed(m, r, has_own_inputs ? inputs : seen_);
+      const double factor = factor_of(*m.entry, r), taken = has_own_inputs ? inputs : seen_;
+      auto judged = judge(m, r, factor, taken);
+      if (!judged) continue;
+      if (judged->difference.is_more() && factor != 1 && may_be_no_gradient(*m.entry))
+        if (auto as_it_is = judge(m, r, 1, taken); as_it_is && !as_it_is->difference.is_more())
+          judged = std::move(as_it_is);
+      if (!judged->difference.is_more()) {
+        if (!m.gives) inputs = std::max(inputs, judged->size);
+        if (r.npu->part != Part::Parameter && !is_update)
+          seen_ = std::max(seen_, judged->difference.size);
       }
-      if (!d->is_more()) {
-        if (!m.gives) inputs = std::max(inputs, size);
-        if (!is_parameter && !is_update) seen_ = std::max(seen_, d->size);
-      }
-      all.push_back({m, r, *std::move(d), factor});
+      all.push_back({m, r, std::move(judged->difference), judged->factor});
     }
   }
 
@@ -151,11 +162,34 @@ class Judge {
     return std::min(kTimesNoise * noise_.level() + kTimesInputs * inputs, noise_.most());
   }
 
+  // A pair's difference, with what is allowed there.
+  struct Judged {
+    Difference difference;
+    double size = 0;  // as the call's results may follow it
+    double factor = 1;
+  };
+  std::optional<Judged> judge(const Moment& m, const RecordPair& r, double factor,
+                              double inputs) const {
+    auto d = difference(r, factor, natural_size(*m.entry, r));
+    if (!d) return std::nullopt;
+    Judged judged{*std::move(d), 0, factor};
+    judged.size = judged.difference.size;
+    const bool is_whole = r.npu->part == Part::Parameter && is_float(*r.npu) && r.has_same_size();
+    if (const ElementFigures* const e = is_whole ? elements_of_(r) : nullptr) {
+      judged.difference = of_parameter(m, r, *e);
+      judged.size = e->relative_distance;
+    } else if (is_float(*r.npu)) {
+      judged.difference.allowed = allowed(m, r, inputs);
+    }
+    return judged;
+  }
+
   // Gradients of a scaled loss, or of the sum of several, are those of the mean loss times that.
-  double factor_of(const EntryPair& entry) const {
+  double factor_of(const EntryPair& entry, const RecordPair& r) const {
     const Direction d = entry.npu->direction;
     const bool is_gradient = d == Direction::Backward || d == Direction::ParametersGrad;
-    return is_gradient ? circumstances_.gradient_factor : 1;
+    const bool is_none = !is_float(*r.npu) || is_forward_value(*entry.npu);
+    return is_gradient && !is_none ? circumstances_.gradient_factor : 1;
   }
   std::optional<Difference> difference(const RecordPair& r, double factor, double natural) const {
     if (factor == 1) return difference_of(r, elements_of_(r), natural);
@@ -280,11 +314,9 @@ std::optional<Difference> difference_of(const RecordPair& pair, const ElementFig
     if (worst > d.size) d.size = worst, d.of = "an element";
     return d;
   }
-  if (!has_figures(n) || !has_figures(b)) {
-    if (n.hash.empty() || b.hash.empty()) return std::nullopt;
-    return Difference{n.hash == b.hash ? 0 : kInfinite, 0, "the hash of the bytes"};
-  }
-  return of_figures(n, b, natural);
+  if (auto d = of_figures(n, b, natural)) return d;
+  if (n.hash.empty() || b.hash.empty()) return std::nullopt;
+  return Difference{n.hash == b.hash ? 0 : kInfinite, 0, "the hash of the bytes"};
 }
 
 std::vector<Compared> compare_all(const Pairs& pairs, const ElementsOf& elements_of,
@@ -295,6 +327,18 @@ std::vector<Compared> compare_all(const Pairs& pairs, const ElementsOf& elements
   judge.finish(all);
   if (noise) *noise = judge.noise();
   return all;
+}
+
+std::size_t count_bare(const Pairs& pairs, const std::vector<Compared>& compared) {
+  std::set<const Record*> known;
+  for (const Compared& c : compared)
+    if (c.records.npu) known.insert(c.records.npu);
+  std::size_t count = 0;
+  for (const EntryPair& p : pairs.entries)
+    for (const RecordPair& r : p.records)
+      count += r.npu && r.bench && r.npu->is_tensor && r.bench->is_tensor &&
+               r.npu->elements() > 0 && !known.contains(r.npu);
+  return count;
 }
 
 }  // namespace aloft::compare

@@ -25,7 +25,8 @@ struct Compared {
   Moment moment;
   RecordPair records;
   Difference difference;
-  double factor = 1;  // the first run's figures were multiplied by it
+  // The first run's figures were multiplied by it; 1 of what is no gradient.
+  double factor = 1;
 };
 
 // What is known of the two steps beside their pairs.
@@ -35,8 +36,9 @@ struct Circumstances {
 };
 
 // The size alone, of two tensors of floats, or of whole numbers, which are equal or not; nothing
-// where the dumps have nothing to compare. `natural`: how large the values would be if nothing in
-// them cancelled, below which differences are not measured by the values themselves; 0: not known.
+// where the dumps have nothing to compare: no elements, no figure that both have, no hashes.
+// `natural`: how large the values would be if nothing in them cancelled, below which differences
+// are not measured by the values themselves; 0: not known.
 std::optional<Difference> difference_of(const RecordPair& pair, const ElementFigures* elements,
                                         double natural = 0);
 
@@ -47,5 +49,9 @@ std::optional<Difference> difference_of(const RecordPair& pair, const ElementFig
 // is given: what rounding explains at the end of the backward pass.
 std::vector<Compared> compare_all(const Pairs& pairs, const ElementsOf& elements_of,
                                   const Circumstances& circumstances = {}, double* noise = nullptr);
+
+// How many pairs of tensors with elements are not among those, because the dumps have nothing of
+// them to compare.
+std::size_t count_bare(const Pairs& pairs, const std::vector<Compared>& compared);
 
 }  // namespace aloft::compare

@@ -90,6 +90,8 @@ std::string subject_of(const Compared& c) {
     return fmt::format("the parameter {} of {} is another one before the step", r.own, call);
   if (r.part == Part::Update) return fmt::format("what the update adds to {}.{}", call, r.own);
   if (r.part == Part::Gradient) return fmt::format("the gradient of {}.{}", call, r.own);
+  // Aloft's ops of the backward pass give what they give, be it a gradient or not.
+  if (!e.tap.empty()) return fmt::format("what {} gives ({})", call, r.own);
   const bool is_taken = (r.part == Part::Input) == is_forward(e);
   return fmt::format("{}what {} {} ({})", is_forward(e) ? "" : "the gradient of ", call,
                      is_taken ? "takes" : "gives", r.own);
@@ -307,7 +309,7 @@ std::optional<Divergence> first_divergence(const std::vector<Compared>& all, con
   return of_records(all, it, npu);
 }
 
-std::string agreement(const std::vector<Compared>& all) {
+std::string agreement(const std::vector<Compared>& all, std::size_t bare) {
   std::set<const EntryPair*> calls;
   const Compared* nearest = nullptr;
   const auto share = [](const Compared& c) {
@@ -323,6 +325,8 @@ std::string agreement(const std::vector<Compared>& all) {
     text += fmt::format("; the nearest to its limit is off by {} of {}, {}",
                         in_words(nearest->difference.size), in_words(nearest->difference.allowed),
                         nearest->records.npu->name);
+  if (bare > 0)
+    text += fmt::format("; of {} more tensors there is nothing in both dumps to compare", bare);
   return text;
 }
 

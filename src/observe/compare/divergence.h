@@ -1,6 +1,7 @@
 // The first place at which two runs part, in words and for programs.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,8 +29,9 @@ struct Divergence {
 std::optional<Divergence> first_divergence(const std::vector<Compared>& all, const DumpFile& npu,
                                            const std::vector<TrainingDifference>& loop = {});
 
-// "no divergence: 132 tensors of 60 calls agree ...", where there is none.
-std::string agreement(const std::vector<Compared>& all);
+// "no divergence: 132 tensors of 60 calls agree ...", where there is none. `bare`: of how many more
+// the dumps have nothing to compare.
+std::string agreement(const std::vector<Compared>& all, std::size_t bare = 0);
 
 // "0.097", "4e-06"; "not finite".
 std::string in_words(double relative);

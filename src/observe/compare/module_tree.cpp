@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "observe/compare/mapped_modules.h"
 
 namespace aloft::compare {
 
@@ -27,21 +28,26 @@ double add_up(ModuleNode& node) {
 class Pairing {
  public:
   Pairing(const ModuleNode& npu, const ModuleNode& bench, const NameMap& map) {
-    Nodes npus, benches;
-    collect(npu, npus), collect(bench, benches);
+    const Nodes npus = all_below(npu), benches = all_below(bench);
+    const MappedModules mapped(npu, bench, map);
     std::map<std::string_view, const ModuleNode*> by_path;
     for (const ModuleNode* b : benches) by_path[b->path] = b;
     const auto pair_if_there = [&](const ModuleNode* n, const std::string& path) {
       if (const auto it = by_path.find(path); it != by_path.end()) pair(*n, *it->second);
     };
     for (const ModuleNode* n : npus)
-      if (const auto other = map.other_name_of(n->path)) pair_if_there(n, *other);
+      if (const auto other = mapped.other_name_of(*n)) pair_if_there(n, *other);
     const auto [ours, theirs] = beginnings(npus, benches);
-    for (const ModuleNode* n : npus) {
-      std::string_view path = n->path;
+    const auto without = [&ours = ours](std::string_view path) {
       if (path.starts_with(ours)) path.remove_prefix(ours.size());
-      pair_if_there(n, theirs + std::string(path));
-      pair_if_there(n, std::string(path));
+      return std::string(path);
+    };
+    for (const ModuleNode* n : npus)
+      if (const auto other = mapped.other_name_of(*n)) pair_if_there(n, theirs + without(*other));
+    for (const ModuleNode* n : npus) {
+      const std::string path = without(n->path);
+      pair_if_there(n, theirs + path);
+      pair_if_there(n, path);
       pair_if_there(n, n->path);
     }
     align(below(npu, ours), below(bench, theirs));
@@ -133,6 +139,12 @@ class Pairing {
 };
 
 }  // namespace
+
+std::vector<const ModuleNode*> all_below(const ModuleNode& node) {
+  Nodes all;
+  collect(node, all);
+  return all;
+}
 
 ModuleNode* ModuleNode::child(std::string_view name) {
   const auto it = std::ranges::find_if(children, [&](const auto& c) { return c->name() == name; });

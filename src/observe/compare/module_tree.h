@@ -27,6 +27,9 @@ struct ModuleNode {
 // Of the modules that are called in a dump.
 std::unique_ptr<ModuleNode> module_tree(const DumpFile& dump);
 
+// What lies below a module, in order.
+std::vector<const ModuleNode*> all_below(const ModuleNode& node);
+
 // For paths of one run those of the other. Modules are the same where `map` says so; else where
 // their paths are, up to what all paths of a run begin with ("transformer."); and below a pair, or
 // at the roots, where both have as many weights, in order.

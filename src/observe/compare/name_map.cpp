@@ -1,5 +1,6 @@
 #include "observe/compare/name_map.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -20,16 +21,52 @@ constexpr std::uint64_t kLargestMap = std::uint64_t{1} << 24;
       .at(name)
       .saw(saw)
       .need(
-          "a table `modules` of texts, \"h.*.mlp\" = \"layers.*.feed_forward\", or names of values")
-      .advice("names of values are written as in msprobe's data_mapping.yaml");
+          "a table `modules` of texts, \"h.*.mlp\" = \"layers.*.feed_forward\", or what msprobe "
+          "takes as data, cell or layer mapping")
+      .advice("docs/compare.md shows each");
+}
+
+[[noreturn]] void refuse_functions(const std::string& name) {
+  throw UserError("E0728", "the mapping of names cannot be used")
+      .at(name)
+      .saw("ms_api and pt_api, of an API mapping of msprobe (-am), which is not read")
+      .need("nothing where two functions do the same: they are found by what they take and give")
+      .advice(
+          "name values of the calls that are not: \"Functional.abs.0.forward.input.0: "
+          "Torch.abs.0.forward.input.0\"");
 }
 
 // What a file has: the table `modules`, or, where there is none, all of it; of what is no text
-// nothing.
+// nothing. Or layers.
 struct Content {
   bool is_table = false;
   std::vector<std::pair<std::string, std::optional<std::string>>> pairs;
+  std::vector<NameMap::Layer> layers;
 };
+
+using Kind = ForeignJson::Kind;
+
+bool is_of_functions(const ForeignJson& v) { return v.find("ms_api") || v.find("pt_api"); }
+
+// Whether all that is in it are objects.
+bool has_objects(const ForeignJson& v) {
+  return !v.items.empty() && std::ranges::all_of(v.items, [](const ForeignJson& item) {
+    return item.kind == Kind::Object;
+  });
+}
+
+std::vector<NameMap::Layer> layers_of(const ForeignJson& v, const std::string& name) {
+  std::vector<NameMap::Layer> layers;
+  for (std::size_t i = 0; i < v.keys.size(); ++i)
+    for (std::size_t k = 0; k < v.items[i].keys.size(); ++k) {
+      const ForeignJson& to = v.items[i].items[k];
+      const std::string& from = v.items[i].keys[k];
+      if (to.kind != Kind::Text || to.text.empty() || from.empty())
+        refuse(name, in_quotes(v.keys[i] + ": " + from) + ", which has no text");
+      layers.push_back({v.keys[i], from, to.text});
+    }
+  return layers;
+}
 
 Content json_of(std::string_view text, const std::string& name) {
   ForeignJson v;
@@ -38,13 +75,16 @@ Content json_of(std::string_view text, const std::string& name) {
   } catch (const DataError&) {
     refuse(name, "text that is neither TOML nor YAML, by its name, nor JSON");
   }
+  if (is_of_functions(v) || (v.kind == Kind::List && std::ranges::any_of(v.items, is_of_functions)))
+    refuse_functions(name);
   const ForeignJson* const modules = v.find("modules");
   const ForeignJson& table = modules ? *modules : v;
-  if (table.kind != ForeignJson::Kind::Object || (!modules && table.keys.empty()))
-    refuse(name, "no table `modules`, and no names of values");
-  Content content{modules != nullptr, {}};
+  if (table.kind != Kind::Object || (!modules && table.keys.empty()))
+    refuse(name, "no table `modules`, and no names of values, cells or layers");
+  if (!modules && has_objects(v)) return {false, {}, layers_of(v, name)};
+  Content content{modules != nullptr, {}, {}};
   for (std::size_t i = 0; i < table.keys.size(); ++i) {
-    const bool is_text = table.items[i].kind == ForeignJson::Kind::Text;
+    const bool is_text = table.items[i].kind == Kind::Text;
     content.pairs.emplace_back(table.keys[i],
                                is_text ? std::optional(table.items[i].text) : std::nullopt);
   }
@@ -64,7 +104,7 @@ Content toml_of(std::string_view text, const std::string& name) {
     const toml::table table = parse_toml(text, name);
     const toml::table* const modules = table["modules"].as_table();
     if (!modules) refuse(name, "no table `modules`");
-    Content content{true, {}};
+    Content content{true, {}, {}};
     for (const auto& [key, value] : *modules)
       content.pairs.emplace_back(std::string(key.str()), value.value<std::string>());
     return content;
@@ -95,19 +135,23 @@ void NameMap::add(std::string from, std::string to) {
   modules_.emplace_back(std::move(from), std::move(to));
 }
 
+std::optional<std::string> NameMap::other_name_by(const Pairs::value_type& patterns,
+                                                  std::string_view path) {
+  std::vector<std::string> runs;
+  if (!fit(patterns.first, path, runs)) return std::nullopt;
+  std::string name;
+  std::size_t next = 0;
+  for (const char c : patterns.second)
+    if (c == '*' && next < runs.size())
+      name += runs[next++];
+    else
+      name += c;
+  return name;
+}
+
 std::optional<std::string> NameMap::other_name_of(std::string_view path) const {
-  for (const auto& [from, to] : modules_) {
-    std::vector<std::string> runs;
-    if (!fit(from, path, runs)) continue;
-    std::string name;
-    std::size_t next = 0;
-    for (const char c : to)
-      if (c == '*' && next < runs.size())
-        name += runs[next++];
-      else
-        name += c;
-    return name;
-  }
+  for (const Pairs::value_type& patterns : modules_)
+    if (auto name = other_name_by(patterns, path)) return name;
   return std::nullopt;
 }
 
@@ -140,13 +184,21 @@ NameMap NameMap::parse(std::string_view text, const std::string& name, MapFormat
                           : format == MapFormat::Yaml ? yaml_of(text, name)
                                                       : json_of(text, name);
   NameMap map;
+  map.name_ = name;
+  map.layers_ = content.layers;
+  bool has_values = false;
   for (const auto& [from, to] : content.pairs) {
     if (!to) refuse(name, from + ", which has no text");
     if (content.is_table)
       map.add(from, *to);
-    else if (!map.add_value(from, *to))
-      refuse(name, in_quotes(from) + ": " + in_quotes(*to));
+    else if (map.add_value(from, *to))
+      has_values = true;
+    else
+      map.cells_.emplace_back(from, *to);
   }
+  // What is no name of a value among such is a mistake in one.
+  if (has_values && !map.cells_.empty())
+    refuse(name, in_quotes(map.cells_[0].first) + ": " + in_quotes(map.cells_[0].second));
   return map;
 }
 
@@ -157,6 +209,36 @@ NameMap NameMap::read(const Path& file) {
                            : ending == ".yaml" || ending == ".yml" ? MapFormat::Yaml
                                                                    : MapFormat::Json;
   return parse(read_file(file, kLargestMap), file.string(), format);
+}
+
+std::vector<std::string> NameMap::lines() const {
+  std::vector<std::string> lines;
+  const auto add_all = [&](const Pairs& pairs) {
+    for (const auto& [from, to] : pairs) lines.push_back(from + ": " + to);
+  };
+  if (!values_.empty()) {
+    add_all(values_);
+    return lines;  // the modules follow from these
+  }
+  add_all(cells_);
+  for (const Layer& l : layers_) lines.push_back(l.kind + ": " + l.from + ": " + l.to);
+  add_all(modules_);
+  return lines;
+}
+
+std::string without_effect(const NameMap& map, const std::vector<LineFit>& fits) {
+  constexpr std::size_t kMostNamed = 3;
+  const std::vector<std::string> lines = map.lines();
+  std::string text;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < std::min(lines.size(), fits.size()); ++i) {
+    if (fits[i].in_npu && fits[i].in_bench) continue;
+    if (++count > kMostNamed) continue;
+    text += (text.empty() ? "" : ", ") + in_quotes(lines[i]) +
+            (fits[i].in_npu ? " (not in the second dump)" : " (not in the first dump)");
+  }
+  if (count > kMostNamed) text += " and " + std::to_string(count - kMostNamed) + " more";
+  return text;
 }
 
 }  // namespace aloft::compare

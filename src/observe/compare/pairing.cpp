@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "observe/compare/function_pairs.h"
 #include "observe/compare/fused_modules.h"
+#include "observe/compare/mapped_modules.h"
 #include "observe/compare/module_tree.h"
 
 namespace aloft::compare {
@@ -39,16 +40,12 @@ class MappedValues {
     const Known ours = known_in(npu), theirs = known_in(bench);
     for (const auto& [from, to] : named) {
       const auto a = ours.find(from), b = theirs.find(to);
+      fits_.push_back({a != ours.end(), b != theirs.end()});
       if (a == ours.end() || b == theirs.end()) continue;
       partners_.emplace(a->second.second, b->second.second);
       targets_.insert(b->second.second);
       calls_.emplace(a->second.first, b->second.first);
     }
-    if (partners_.empty())
-      throw UserError("E0728", "the mapping of names cannot be used")
-          .saw("no value by its " + std::to_string(named.size()) + " names in both dumps")
-          .need("names as dump.json has them: " +
-                (ours.empty() ? "Functional.linear.4.forward.input.0" : ours.begin()->first));
   }
 
   const Record* partner_of(const Record& npu) const {
@@ -61,6 +58,7 @@ class MappedValues {
     return it == calls_.end() ? nullptr : it->second;
   }
   const std::set<const Record*>& targets() const { return targets_; }
+  const std::vector<LineFit>& fits() const { return fits_; }  // of each of the map's values
   std::set<const Entry*> calls() const {
     std::set<const Entry*> all;
     for (const auto& [a, b] : calls_) all.insert(b);
@@ -85,10 +83,33 @@ class MappedValues {
     return known;
   }
 
+  std::vector<LineFit> fits_;
   std::map<const Record*, const Record*> partners_;
   std::set<const Record*> targets_;
   std::map<const Entry*, const Entry*> calls_;
 };
+
+// A name as the map would have it, of the first run: of a value, of a cell, or of a module.
+std::string example_of(const NameMap& map, const DumpFile& npu) {
+  for (const Entry& e : npu.entries) {
+    if (!map.values().empty() && !e.records.empty()) return e.records[0].name;
+    if (map.values().empty() && e.is_module && !e.path.empty())
+      return map.cells().empty() ? e.path : e.path + "." + e.kind;
+  }
+  return map.values().empty() ? "none: that run has no modules"
+                              : "Functional.linear.4.forward.input.0";
+}
+
+void refuse_if_useless(const NameMap& map, const std::vector<LineFit>& fits, const DumpFile& npu) {
+  if (fits.empty() ||
+      std::ranges::any_of(fits, [](const LineFit& f) { return f.in_npu && f.in_bench; }))
+    return;
+  throw UserError("E0728", "the mapping of names cannot be used")
+      .at(map.name())
+      .saw("no line with names of both dumps: " + without_effect(map, fits))
+      .need("names of the first run, each with that of the second, as " + npu.file.string() +
+            " has them: " + example_of(map, npu));
+}
 
 // Pairs the records of two calls: those of the map as it says, named ones by name, tensors of one
 // kind in order, others by their place.
@@ -222,6 +243,9 @@ Pairs pair_dumps(const DumpFile& npu, const DumpFile& bench, const NameMap& map)
     named.emplace(b.name, &b);
   }
   const MappedValues mapped(npu, bench, map.values());
+  Pairs pairs;
+  pairs.fits = map.values().empty() ? MappedModules(*ours, *theirs, map).fits() : mapped.fits();
+  refuse_if_useless(map, pairs.fits, npu);
   const auto found = [&](const Entry& n) -> const Entry* {
     if (!n.is_module && n.direction != Direction::Other) return functions.partner_of(n);
     if (!n.is_module) {
@@ -235,7 +259,6 @@ Pairs pair_dumps(const DumpFile& npu, const DumpFile& bench, const NameMap& map)
     const auto it = called.find(CallKey(other, n.direction, numbers.other(n, other)));
     return it == called.end() ? nullptr : it->second;
   };
-  Pairs pairs;
   std::set<const Entry*> taken = mapped.calls();
   for (const Entry& n : npu.entries) {
     // Several calls of this run may have their values in one of the other.

@@ -26,7 +26,8 @@ struct EntryPair {
 struct Pairs {
   std::vector<EntryPair> entries;  // in the order of npu
   std::vector<const Entry*> only_bench;
-  std::deque<Entry> made;  // entries of several modules as one (fused_modules.h)
+  std::deque<Entry> made;     // entries of several modules as one (fused_modules.h)
+  std::vector<LineFit> fits;  // of each line of the map
 };
 
 // The dumps outlive the result. Modules are paired by pair_modules(), their calls by number;
@@ -34,7 +35,7 @@ struct Pairs {
 // them (function_pairs.h); values, and the calls that have them, as the map says. Of a run that
 // sums over micro-batches, and has the calls of the last alone, these belong to the last of the
 // other's. One module beside several (fused_modules.h) is a pair of its own, behind those of the
-// several.
+// several. UserError E0728 for a map of which no line names something that both dumps have.
 Pairs pair_dumps(const DumpFile& npu, const DumpFile& bench, const NameMap& map);
 
 }  // namespace aloft::compare

@@ -16,6 +16,14 @@ constexpr std::string_view kHarmless[] = {
 #include "observe/config_check/harmless.inc"
 #undef HARMLESS
 };
+struct Perhaps {
+  std::string_view pattern, advice;
+};
+constexpr Perhaps kPerhaps[] = {
+#define PERHAPS(pattern, advice) {pattern, advice},
+#include "observe/config_check/perhaps_harmless.inc"
+#undef PERHAPS
+};
 // What says when, and on how much, a run is evaluated.
 constexpr std::string_view kOfEvaluations[] = {"*eval_*", "eval*", "val_*", "valid*"};
 // Keys of a recipe that say when a run ends.
@@ -29,6 +37,15 @@ bool is_any_of(std::span<const std::string_view> patterns, std::string_view name
 // Whether nothing that is learnt depends on it, as it says or by its name.
 bool is_harmless(const Setting& s) {
   return s.is_harmless.value_or(is_any_of(kHarmless, last_part(s.key)));
+}
+
+// What to think of where only a program's own text would say whether it matters; "" of others.
+std::string_view perhaps_harmless(const Setting& s) {
+  if (s.is_harmless) return "";
+  const std::string name = last_part(s.key);
+  const auto it = std::ranges::find_if(
+      kPerhaps, [&](const Perhaps& one) { return glob_match(one.pattern, name); });
+  return it == std::end(kPerhaps) ? "" : it->advice;
 }
 
 // Whether what a run learns goes by its evaluations: a rate that falls where losses do not, the
@@ -57,7 +74,13 @@ struct Context {
   std::string file;
   bool follows_evaluations = false;
   bool has_batches = false;  // both sides': they say what the data is
+  bool are_recipes = false;  // both: what is not there is not so
 };
+
+// Of a recipe is known on which of its keys a run depends, and all of them are there.
+bool is_of_recipe(const std::vector<Setting>& settings) {
+  return std::ranges::any_of(settings, [](const Setting& s) { return s.is_harmless.has_value(); });
+}
 
 // Where two settings differ: why that is harmless; "" where it is not, or is not known to be.
 std::string why_harmless(const SettingPair& p, const Context& c) {
@@ -112,12 +135,17 @@ Finding finding_of(const SettingPair& p, const Context& c) {
   if (!p.a || !p.b) {
     const Setting& s = p.a ? *p.a : *p.b;
     if (s.is_default || is_harmless(s)) return f;  // that side was not told anything either
-    f.level = Level::Warning;
-    f.advice = std::string(p.a ? "B" : "A") + " does not say it: check what it is there";
+    const std::string other = p.a ? "B" : "A";
+    const bool is_known = c.are_recipes && s.is_harmless == false;
+    f.level = is_known ? Level::Error : Level::Warning;
+    f.advice = is_known ? other + " has none: give it the same, or leave it out"
+                        : other + " does not say it: check what it is there";
     return f;
   }
   if (same_value(*p.a, *p.b)) return f;
   f.advice = why_harmless(p, c);
+  if (f.advice.empty()) f.advice = perhaps_harmless(*p.a);
+  if (f.advice.empty()) f.advice = perhaps_harmless(*p.b);
   f.level = f.advice.empty() ? Level::Error : Level::Warning;
   if (f.advice.empty()) f.advice = advice_of(p, f.a_value, f.b_value, c);
   return f;
@@ -131,7 +159,8 @@ Section check_settings(const Side& a, const Side& b) {
     const auto other = b.settings.find(file);
     if (other == b.settings.end()) continue;
     const Context c{file, follows_evaluations(settings) || follows_evaluations(other->second),
-                    !a.batches.empty() && !b.batches.empty()};
+                    !a.batches.empty() && !b.batches.empty(),
+                    is_of_recipe(settings) && is_of_recipe(other->second)};
     for (const SettingPair& p : pair_settings(settings, other->second))
       section.findings.push_back(finding_of(p, c));
   }

@@ -132,6 +132,7 @@ class Reader {
     if (harmless_.contains(key)) s.is_harmless = true;
     if (decisive_.contains(key)) s.is_harmless = false;
     s.is_untyped = v.kind == Kind::Text && (!untyped_ || untyped_->contains(key));
+    s.is_quoted = s.is_untyped && quoted_.contains(key);
     to.push_back(std::move(s));
   }
 
@@ -203,6 +204,7 @@ class Reader {
     texts("decisive", [&](const std::string& t) { decisive_.insert(t); });
     if (ours.find("untyped")) untyped_.emplace();
     texts("untyped", [&](const std::string& t) { untyped_->insert(t); });
+    texts("quoted", [&](const std::string& t) { quoted_.insert(t); });
     const ForeignJson* const tensors = ours.find("tensors");
     if (!tensors) return;
     for (std::size_t i = 0; i < tensors->keys.size(); ++i)
@@ -236,7 +238,7 @@ class Reader {
   std::string file_;  // that is being read
   Side side_;
   bool has_ours_ = false;
-  std::set<std::string> defaults_, harmless_, decisive_;
+  std::set<std::string> defaults_, harmless_, decisive_, quoted_;
   std::optional<std::set<std::string>> untyped_;  // not of a pack that does not say
   std::map<std::string, std::vector<NamedTensor>, std::less<>> hashes_;  // by folder
 };

@@ -30,8 +30,10 @@ constexpr std::string_view kPlaces[] = {"*_dir",  "*_dirs",  "*_file", "*_files"
 constexpr int kDeepestList = 8;
 
 std::string plain_text(const Json& v) {
-  return v.is_string() ? v.get<std::string>()
-                       : v.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (v.is_string()) return v.get<std::string>();
+  if (v.is_number_float() && !std::isfinite(v.get<double>()))  // JSON has none
+    return shortest(v.get<double>());
+  return v.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 // The names of a type, as the first of them; any other text as it is, in lower case.
@@ -130,7 +132,9 @@ bool same_word(std::string_view a, std::string_view b) {
 // A value and what is known of it.
 struct Value {
   Json json;
-  bool is_text = false;  // quoted where numbers are not, or the name of a file
+  bool is_text = false;     // quoted where numbers are not, or the name of a file
+  bool is_whole = false;    // words between blanks are one text, no list
+  bool is_version = false;  // 1.10 is not 1.1
 };
 
 bool is_boolean(const Value& v) {
@@ -155,7 +159,7 @@ bool same_scalar(const Value& a, const Value& b) {
     if (p && q) return *p == *q;
   }
   const bool are_texts = a.json.is_string() && b.json.is_string() && a.is_text && b.is_text;
-  if (!are_texts)
+  if (!are_texts && !a.is_version && !b.is_version)
     if (const auto equal = same_number(x, y)) return *equal;
   return same_word(x, y);
 }
@@ -214,7 +218,7 @@ std::vector<std::string> parts_of(std::string_view text, std::string_view separa
 std::optional<Items> items_of(const Value& v) {
   if (v.json.is_array()) {
     Items all{{}, true};
-    for (const Json& item : v.json) all.items.push_back({item, v.is_text});
+    for (const Json& item : v.json) all.items.push_back({item, v.is_text, true, v.is_version});
     return all;
   }
   if (!v.json.is_string()) return std::nullopt;
@@ -227,10 +231,15 @@ std::optional<Items> items_of(const Value& v) {
   if (parts.size() == 1) {  // 0.9 0.95; [0.9 0.95], as numpy prints it
     parts = parts_of(text, " \t\n");
     std::erase(parts, "");
+    const bool are_words = parts.size() > 1 && !std::ranges::all_of(parts, [](const auto& part) {
+                             return parse_decimal(part).has_value();
+                           });
+    if (v.is_whole && !all.is_marked && are_words) parts = {std::string(text)};
   } else if (all.is_marked && parts.back().empty()) {  // (0.9,)
     parts.pop_back();
   }
-  for (std::string& part : parts) all.items.push_back({std::move(part), v.is_text});
+  for (std::string& part : parts)
+    all.items.push_back({std::move(part), v.is_text, true, v.is_version});
   return all;
 }
 
@@ -285,6 +294,11 @@ bool names_a_place(std::string_view key) {
                              [&](std::string_view pattern) { return glob_match(pattern, name); });
 }
 
+bool names_a_version(std::string_view key) {
+  const std::string name = last_part(key);
+  return name == "version" || name.ends_with("_version");
+}
+
 bool same_text(std::string_view a, std::string_view b) {
   if (a == b) return true;
   if (const auto equal = same_number(a, b)) return *equal;
@@ -293,8 +307,12 @@ bool same_text(std::string_view a, std::string_view b) {
 
 bool same_value(const Setting& a, const Setting& b) {
   const bool is_place = names_a_place(a.key) || names_a_place(b.key);
-  return same({said_by(a, b), !a.is_untyped || is_place},
-              {said_by(b, a), !b.is_untyped || is_place}, 0);
+  const bool is_version = names_a_version(a.key) || names_a_version(b.key);
+  const auto value_of = [&](const Setting& s, const Setting& other) {
+    return Value{said_by(s, other), !s.is_untyped || is_place, !s.is_untyped || s.is_quoted,
+                 is_version};
+  };
+  return same(value_of(a, b), value_of(b, a), 0);
 }
 
 std::string value_text(const Setting& setting) { return plain_text(setting.value); }

@@ -131,9 +131,10 @@ Side parse_settings(std::string_view text, const std::string& name) {
   const ShellScript script = parse_shell(text);
   std::map<std::string, std::size_t> places;
   for (const ShellValue& o : script.options) {
-    const Json value = o.value == "true" ? Json(true) : Json(o.value);
+    const Json value = o.is_flag || o.value == "true" ? Json(true) : Json(o.value);
     Setting setting{o.name, value, name + ":" + std::to_string(o.line)};
     setting.is_untyped = true;
+    setting.is_quoted = o.is_quoted && o.value.find_first_of(" \t\n") != std::string::npos;
     // The last of a name counts, as programs take it.
     const auto [it, is_new] = places.emplace(o.name, settings.size());
     if (is_new)

@@ -296,6 +296,7 @@ class Reader {
       value += a.value;
     else
       value = a.value;
+    if (exports_all_) exported_.insert(a.name);
     if (exported_.contains(a.name)) unseen_.insert(a.name);
   }
   void export_variable(const std::string& name) {
@@ -314,8 +315,23 @@ class Reader {
     } else if (word == "unset") {
       for (const Word& w : words)
         variables_.erase(w.text), exported_.erase(w.text), unseen_.erase(w.text);
+    } else if (word == "set") {
+      read_set(words, first);
     } else {
       command(words, first);
+    }
+  }
+
+  // set -a, set -euao pipefail, set -o allexport: what is assigned from here on is exported; with
+  // '+' no longer.
+  void read_set(const std::vector<Word>& words, std::size_t first) {
+    for (std::size_t i = first + 1; i < words.size(); ++i) {
+      const std::string& text = words[i].text;
+      const bool is_on = text.starts_with("-");
+      if (text == "--" || (!is_on && !text.starts_with("+"))) return;  // arguments follow
+      if (text.find('a') != std::string::npos) exports_all_ = is_on;
+      if (text.ends_with('o') && ++i < words.size() && words[i].text == "allexport")
+        exports_all_ = is_on;
     }
   }
 
@@ -390,21 +406,25 @@ class Reader {
       const std::size_t sign = w.text.find('=');
       if (w.text.starts_with("--") && w.text.size() > 2) {
         if (sign != std::string::npos) {
-          script_.options.push_back({w.text.substr(2, sign - 2), w.text.substr(sign + 1), w.line});
+          script_.options.push_back(
+              {w.text.substr(2, sign - 2), w.text.substr(sign + 1), w.line, false, w.is_quoted});
           continue;
         }
         std::string value;
+        const std::size_t name = i;
         while (i + 1 < words.size() && is_value(words[i + 1]) && !sets_environment(words, i + 1)) {
-          if (!value.empty()) value += ' ';
+          if (i > name) value += ' ';
           value += words[++i].text;
         }
-        script_.options.push_back({w.text.substr(2), value.empty() ? "true" : value, w.line});
+        script_.options.push_back({w.text.substr(2), std::move(value), w.line, i == name,
+                                   i == name + 1 && words[i].is_quoted});
       } else if (sign != std::string::npos && sign > 0 && !w.text.starts_with("-")) {
         // trainer.lr=1e-4, +trainer.lr=1e-4, as programs of Hydra take them.
         std::string name = w.text.substr(0, sign);
         name.erase(0, name.find_first_not_of('+'));
         if (!name.empty() && name.find('.') != std::string::npos)
-          script_.options.push_back({std::move(name), w.text.substr(sign + 1), w.line});
+          script_.options.push_back(
+              {std::move(name), w.text.substr(sign + 1), w.line, false, w.is_quoted});
       }
     }
   }
@@ -427,6 +447,7 @@ class Reader {
   bool is_in_list_ = false;
   std::map<std::string, std::string, std::less<>> variables_;
   std::set<std::string> exported_;
+  bool exports_all_ = false;      // behind `set -a`
   std::set<std::string> unseen_;  // exported, and another value than the last command saw
   bool has_seen_ = false;         // whether there was a command that sees any
   ShellScript script_;

@@ -10,16 +10,18 @@
 namespace aloft::config_check {
 
 struct ShellValue {
-  std::string name, value;  // an option that has no value is "true"
-  int line = 0;             // from 1
+  std::string name, value;
+  int line = 0;            // from 1
+  bool is_flag = false;    // it has no value
+  bool is_quoted = false;  // the value is one word, of which a part is quoted: "a b" is no list
 };
 
 struct ShellScript {
   // Of commands: --lr 1e-4, --lr=1e-4, trainer.lr=1e-4; with variables as they were there.
   std::vector<ShellValue> options;
   // What commands see of the environment, the last of them where they see it otherwise: what is
-  // exported in front of them, `NAME=VALUE command`, `env NAME=VALUE command`. Of a script without
-  // such a command all that it exports.
+  // exported in front of them (`set -a` exports all that is assigned), `NAME=VALUE command`, `env
+  // NAME=VALUE command`. Of a script without such a command all that it exports.
   std::map<std::string, std::string> environment;
 };
 

@@ -22,6 +22,7 @@ struct Setting {
   // Whether nothing that is learnt depends on it; not known of others' settings but by their names.
   std::optional<bool> is_harmless = {};
   bool is_untyped = false;  // a text of a script, which says a number no other way
+  bool is_quoted = false;   // one of a script that has blanks, and is one word all the same
 };
 
 // What a step is given, or has as weights: tensors in their order.

@@ -1,4 +1,6 @@
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/hash.h"
 #include "base/json.h"
@@ -20,6 +22,15 @@ std::string text_of(const Json& value) {
 std::string number(double v) {
   if (v != v) return "NaN";
   return v - v == 0 ? shortest(v) : v > 0 ? "Infinity" : "-Infinity";
+}
+
+// JSON has no infinity: a text of it is compared as that number.
+Json written(Json value) {
+  if (value.is_number_float() && !std::isfinite(value.get<double>()))
+    return shortest(value.get<double>());
+  if (value.is_array())
+    for (Json& item : value) item = written(std::move(item));
+  return value;
 }
 
 std::string figures(const TensorFacts& f) {
@@ -78,10 +89,11 @@ void write_pack(const Path& path, const Side& side) {
   for (const auto& [file, settings] : side.settings) {
     Json values = Json::object();
     for (const Setting& s : settings) {
-      values[s.key] = s.value;
+      values[s.key] = written(s.value);
       if (s.is_default) ours["defaults"].push_back(s.key);
       if (s.is_harmless) ours[*s.is_harmless ? "harmless" : "decisive"].push_back(s.key);
       if (s.is_untyped) ours["untyped"].push_back(s.key);
+      if (s.is_quoted) ours["quoted"].push_back(s.key);
     }
     zip.add("hyperparameters/hyperparameters_" + file + ".json", text_of(values));
   }
