@@ -17,7 +17,7 @@ class Sweep {
         std::span<GradientView> views)
       : graph_(graph), emitter_(emitter), lookout_(lookout) {
     for (GradientView& view : views)
-      if (view.through) parts_[view.value].push_back({&view});
+      if (view.through) parts_[view.value].push_back({&view, true});
     for (const Tensor& t : wrt) active_.insert(t.id());
     active_.insert(lookout.values.begin(), lookout.values.end());
   }
@@ -26,7 +26,10 @@ class Sweep {
 
   // Goes backwards over `nodes`, which are in execution order.
   void run(const std::vector<std::uint32_t>& nodes) {
-    for (std::uint32_t n : nodes) mark(n);
+    for (std::uint32_t n : nodes) {
+      mark(n);
+      share_parts(n);
+    }
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) visit(*it);
   }
 
@@ -46,6 +49,31 @@ class Sweep {
     if (!depends) return;
     for (std::uint32_t i = 0; i < node.out.size(); ++i)
       if (is_float(node.out[i].dtype)) active_.insert({n, i});
+  }
+
+  // As much of a value's cotangent as comes through the module that a view names.
+  struct Part {
+    GradientView* view;
+    bool is_shown;                // the view's value; else a cast that stands for it
+    int inside = 0, outside = 0;  // cotangents that come through the module, and others
+    Tensor seen = {};  // where it is a value of its own: one cotangent, or the sum so far
+  };
+
+  // A cast that a policy inserts stands in the module that first asks for the type, and serves all
+  // others that read the value in it: what comes back through it comes through its readers.
+  static bool is_shared_cast(const Node& node) {
+    return node.op == Name("cast") && node.where.reason;
+  }
+
+  void share_parts(std::uint32_t n) {
+    const Node& node = graph_.node(n);
+    if (parts_.empty() || !is_shared_cast(node)) return;
+    const auto of_value = parts_.find(node.in[0]);
+    if (of_value == parts_.end()) return;
+    std::vector<Part> shared;
+    for (const Part& part : of_value->second) shared.push_back({part.view, false});
+    std::vector<Part>& parts = parts_[{n, 0}];
+    parts.insert(parts.end(), shared.begin(), shared.end());
   }
 
   void visit(std::uint32_t n) {
@@ -83,7 +111,8 @@ class Sweep {
       if (vjp.given()[i].is_defined() && needed[i]) {
         ensure(vjp.given()[i].shape() == in[i].shape(),
                "a cotangent has its operand's shape: " + node.op.str());
-        accumulate(node.in[i], vjp.given()[i], node.where.path.str());
+        accumulate(node.in[i], vjp.given()[i], node.where.path.str(),
+                   is_shared_cast(node) ? std::optional(ValueId{n, 0}) : std::nullopt);
       }
   }
 
@@ -106,30 +135,44 @@ class Sweep {
     it->second = lookout_.see(v, it->second);
   }
 
-  // `path`: of the module whose op gives the cotangent.
-  void accumulate(ValueId v, const Tensor& cotangent, const std::string& path = {}) {
+  // `path`: of the module whose op gives the cotangent; `cast`: the shared cast that does.
+  void accumulate(ValueId v, const Tensor& cotangent, const std::string& path = {},
+                  std::optional<ValueId> cast = {}) {
     auto [it, is_new] = cotangents_.emplace(v, cotangent);
     const Tensor before = is_new ? Tensor() : it->second;
     if (!is_new) it->second = add(it->second, cotangent);
     const auto parts = parts_.find(v);
     if (parts == parts_.end()) return;
-    for (Part& part : parts->second)
-      if (is_within(path, *part.view->through)) note_part(part, before, cotangent, it->second);
+    for (Part& part : parts->second) {
+      const Part* within = cast ? part_of(*cast, part.view) : nullptr;
+      const bool is_inside = within ? within->inside > 0 : is_within(path, *part.view->through);
+      const bool is_outside = within ? within->outside > 0 : !is_inside;
+      if (is_outside) ++part.outside;
+      if (is_inside && is_outside)
+        note_part(part, Tensor(), within->seen, Tensor());
+      else if (is_inside)
+        note_part(part, before, cotangent, it->second);
+      if (part.is_shown) part.view->gradient = part.seen;
+    }
   }
 
   static bool is_within(const std::string& path, const std::string& module) {
     return module.empty() || path == module || path.starts_with(module + ".");
   }
 
-  // What comes through a module is a value of its own where it is one cotangent, or the sum so far.
-  struct Part {
-    GradientView* view;
-    int cotangents = 0;
-  };
+  const Part* part_of(ValueId v, const GradientView* view) const {
+    const auto parts = parts_.find(v);
+    if (parts == parts_.end()) return nullptr;
+    for (const Part& part : parts->second)
+      if (part.view == view && !part.is_shown) return &part;
+    return nullptr;
+  }
+
+  // A cotangent that comes through the module: the value's before it, itself, and their sum.
   static void note_part(Part& part, const Tensor& before, const Tensor& cotangent,
                         const Tensor& sum) {
-    Tensor& seen = part.view->gradient;
-    if (part.cotangents++ == 0)
+    Tensor& seen = part.seen;
+    if (part.inside++ == 0)
       seen = cotangent;
     else
       seen = seen.is_defined() && before.is_defined() && seen.id() == before.id() ? sum : Tensor();

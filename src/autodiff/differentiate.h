@@ -35,7 +35,7 @@ struct Lookout {
 };
 
 // A gradient that somebody looks at, of those that are computed anyway: of a value, or as much of
-// it as comes through the ops of one module and those below.
+// it as comes through one module and those below, of the type of a cast that several modules read.
 struct GradientView {
   ValueId value;
   std::optional<std::string> through = {};  // the module's path; nullopt: the whole gradient

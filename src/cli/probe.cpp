@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/output.h"
+#include "base/text.h"
 #include "cli/machine.h"
 #include "cli/option_checks.h"
 #include "cli/probe_acc_check.h"
@@ -33,7 +35,7 @@ struct Options {
   std::string tokens, precision;  // of a model
   std::vector<std::int64_t> looked_at;
   std::optional<std::int64_t> threads;
-  std::int64_t steps = 1;
+  std::optional<std::int64_t> steps;
 };
 
 // Whether the run went back behind the step, and made another one of its number.
@@ -71,15 +73,50 @@ void print_overflows(const Path& file, const Path& run) {
   if (!found.empty()) try_changes(all, file, run);
 }
 
-// Of a model one pass forward and backward is looked at, whole.
-ExitCode probe_run_model(const Options& o) {
-  const bool is_more = !o.recipe.set.empty() || !o.config.empty() || !o.looked_at.empty() ||
-                       o.steps != 1 || !(o.task.empty() || o.task == "statistics");
-  if (is_more || o.out.empty())
-    throw UserError("E0700", "--tokens asks for one pass over a saved model")
-        .need("--out DIR; of the other options --level, --precision and --threads");
-  if (o.threads.value_or(0) > 0) host_threads().set_count(static_cast<int>(*o.threads));
-  return probe_model({o.recipe.path, o.tokens, o.out, o.precision, o.level});
+// Of a recipe's run, or of a model's pass over tokens: what it is asked for, and where it goes.
+struct Asked {
+  std::vector<Override> overrides;
+  std::string out;
+};
+
+Asked asked_of(const Options& o) {
+  Asked asked{overrides_of(o.recipe), o.out};
+  if (!o.config.empty()) {
+    const MsprobeConfig config = read_msprobe_config(o.config);
+    asked.overrides.insert(asked.overrides.end(), config.probe.begin(), config.probe.end());
+    if (asked.out.empty()) asked.out = config.dump_path;
+  }
+  if (asked.out.empty())
+    throw UserError("E0700", "where the steps' folders go is not said")
+        .need("--out DIR, or a config.json with a dump_path");
+  const std::string task = o.task.empty() && o.config.empty() ? "statistics" : o.task;
+  for (Override& set : overrides_of_probe(task)) asked.overrides.push_back(std::move(set));
+  if (!o.level.empty()) asked.overrides.push_back({"probe.level", '"' + o.level + '"'});
+  if (!o.looked_at.empty()) {
+    std::string list;
+    for (const std::int64_t step : o.looked_at)
+      list += (list.empty() ? "" : ", ") + std::to_string(step);
+    asked.overrides.push_back({"probe.at", "[" + list + "]"});
+  }
+  return asked;
+}
+
+// What no pass over a saved model has.
+void refuse_what_is_of_recipes(const Options& o) {
+  const auto refuse = [](const std::string& option, const std::string& why) {
+    throw UserError("E0700", "with --tokens one pass is made over a saved model")
+        .saw(option + ": " + why)
+        .need(
+            "--out DIR; of the other options --task, --level, --config, --precision, --threads, "
+            "--device, and --set of keys of [probe]");
+  };
+  for (const Override& set : overrides_of(o.recipe))
+    if (!set.key.starts_with("probe."))
+      refuse("--set " + set.key, set.key.starts_with("precision")
+                                     ? "of a model it is --precision"
+                                     : "a saved model has no such key");
+  if (o.steps.value_or(1) != 1) refuse("--steps " + std::to_string(*o.steps), "there is one pass");
+  if (o.task == "acc_check") refuse("--task acc_check", "it records calls of a recipe's steps");
 }
 
 // Steps that the run does not make are not looked at: one of them is refused where it was asked for
@@ -96,32 +133,34 @@ void need_steps_to_look_at(const Recipe& recipe, bool by_hand) {
       .advice(fmt::format("--steps {}, or another --at", last + 1));
 }
 
+// Of a model one pass forward and backward is looked at, whole.
+ExitCode probe_run_model(const Options& o) {
+  refuse_what_is_of_recipes(o);
+  Asked asked = asked_of(o);
+  asked.overrides.push_back({"train.steps", "1"});
+  const Recipe recipe = parse_recipe("", "--tokens", asked.overrides);
+  need_steps_to_look_at(recipe, !o.looked_at.empty());
+  if (recipe.probe.task == "acc_check" || look_at(recipe.probe, 0) == Look::Nothing)
+    throw UserError("E0700", "with --tokens nothing would be looked at")
+        .saw("probe.task = " + in_quotes(recipe.probe.task))
+        .need("statistics, tensor, overflow or structure");
+  if (o.threads.value_or(0) > 0) host_threads().set_count(static_cast<int>(*o.threads));
+  return probe_model({o.recipe.path, o.tokens, asked.out, o.precision, recipe.probe});
+}
+
+struct CountSteps : Listener {
+  void step_done(const StepDone&, Control&) override { ++steps; }
+  int steps = 0;
+};
+
 ExitCode probe_run(const Options& o) {
   if (!o.tokens.empty()) return probe_run_model(o);
   if (!o.precision.empty())
     throw UserError("E0700", "--precision is for a model, with --tokens")
         .advice("of a recipe: --set precision.level=" + o.precision);
-  std::vector<Override> overrides = overrides_of(o.recipe);
-  std::string out = o.out;
-  if (!o.config.empty()) {
-    const MsprobeConfig config = read_msprobe_config(o.config);
-    overrides.insert(overrides.end(), config.probe.begin(), config.probe.end());
-    if (out.empty()) out = config.dump_path;
-  }
-  if (out.empty())
-    throw UserError("E0700", "where the steps' folders go is not said")
-        .need("--out DIR, or a config.json with a dump_path");
-  const std::string task = o.task.empty() && o.config.empty() ? "statistics" : o.task;
-  for (Override& set : overrides_of_probe(task)) overrides.push_back(std::move(set));
-  if (!o.level.empty()) overrides.push_back({"probe.level", '"' + o.level + '"'});
-  overrides.push_back({"train.steps", std::to_string(o.steps)});
+  auto [overrides, out] = asked_of(o);
+  overrides.push_back({"train.steps", std::to_string(o.steps.value_or(1))});
   if (o.threads) overrides.push_back({"train.threads", std::to_string(*o.threads)});
-  if (!o.looked_at.empty()) {
-    std::string list;
-    for (const std::int64_t step : o.looked_at)
-      list += (list.empty() ? "" : ", ") + std::to_string(step);
-    overrides.push_back({"probe.at", "[" + list + "]"});
-  }
   if (const auto device = given_device())
     overrides.push_back({"train.device", "\"" + *device + "\""});
   const Recipe recipe = load_recipe(o.recipe.path, overrides);
@@ -132,7 +171,14 @@ ExitCode probe_run(const Options& o) {
   t.probe_out = out;
   t.quiet = true;
   t.machine = machine_name();
+  CountSteps made;
+  t.listeners = {&made};
   t.measure = [] { return device_rates(); };
+  if (path_exists(t.out / "run.json"))  // no advice to resume: steps are probed in one go
+    throw UserError("E0811", "the folder holds a probed run already")
+        .at(t.out.string())
+        .advice("another --out, or remove this one");
+  const bool is_new = !path_exists(t.out);
   const Path overflows = Path(out) / "overflow.json";
   const auto is_found = [&] { return recipe.probe.task == "overflow" && path_exists(overflows); };
   TrainResult r;
@@ -140,6 +186,10 @@ ExitCode probe_run(const Options& o) {
     r = run_training(recipe, t);
   } catch (const DivergedError&) {  // what was looked for has been found
     if (is_found()) print_overflows(overflows, t.out);
+    throw;
+  } catch (const UserError&) {  // what is refused, at an eager step behind it, is not in the way
+    std::error_code none;
+    if (is_new && made.steps <= 1) std::filesystem::remove_all(t.out, none);
     throw;
   }
   print_result("{} steps; what they held is in {}\n", r.steps, out);
@@ -157,6 +207,13 @@ Action probe_verb(CLI::App& app) {
   CLI::App* redo = app.add_subcommand("redo", "make a recorded step again, bit for bit");
   CLI::App* config =
       app.add_subcommand("check-config", "say in what two runs differ, before they run");
+  const auto example = [](CLI::App* of, const char* line) {
+    of->footer(std::string("Example:\n  ") + line);
+  };
+  example(compare, "aloft probe compare ported original --out compared");
+  example(check, "aloft probe acc-check calls --out checked");
+  example(redo, "aloft probe redo runs/gpt --step 811");
+  example(config, "aloft probe check-config a.toml train.sh");
   app.require_subcommand(1);
   app.set_help_flag();  // there are several things to do: their options are shown, too
   app.set_help_all_flag("-h,--help", "Print this help message and exit");
@@ -176,9 +233,7 @@ Action probe_verb(CLI::App& app) {
   run->add_option(
       "--out", o->out,
       "folder of the steps' folders, and of the run itself: run/ (default: --config's)");
-  run->add_option("--steps", o->steps, "steps that are made")
-      ->check(at_least(1))
-      ->capture_default_str();
+  run->add_option("--steps", o->steps, "steps that are made (default: 1)")->check(at_least(1));
   run->add_option("--at", o->looked_at,
                   "steps that are written, counted from 0 (default: the recipe's, or all)")
       ->delimiter(',');

@@ -1,6 +1,7 @@
 #include "cli/probe_model.h"
 
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/output.h"
 #include "cli/shared_options.h"
@@ -9,9 +10,12 @@
 #include "frontend/programs.h"
 #include "infer/saved_model.h"
 #include "nn/layer.h"
-#include "observe/probe/dump.h"
+#include "observe/probe/overflow.h"
 #include "ops/constant.h"
 #include "recipe/memory_need.h"
+#include "train/probe_taps.h"
+#include "train/probe_writer.h"
+#include "train/step_values.h"
 #include "types/statistics.h"
 
 namespace aloft::cli {
@@ -35,52 +39,73 @@ std::vector<std::pair<std::string, Tensor>> loss_and_gradients(models::CausalLm&
   return results;
 }
 
-void ask(Programs& programs, models::CausalLm& model, const std::string& level) {
-  const std::string prefix(kStatisticsPrefix);
-  if (level == "op") {
-    programs.tap(prefix + "*"), programs.tap(prefix + "backward:*");
-    return;
-  }
-  programs.tap(prefix + "parameter:*");
-  programs.tap_calls(&model);
+// What the model itself has of it: there is no update to look at.
+AskedTaps asked_of(const ProbeSection& probe, models::CausalLm& model) {
+  AskedTaps asked = taps_of(look_at(probe, 0), probe, {}, &model);
+  std::erase(asked.patterns, std::string(kStatisticsPrefix) + "update:*");
+  return asked;
+}
+
+// Where the pass stops to be finite, in the file that steps of a recipe have it in.
+void write_overflow(const ProbedModel& probed, const Program& program,
+                    std::span<const double> all) {
+  using Json = nlohmann::ordered_json;
+  const Json first = probe::OverflowFinder(program).first(all);
+  Json found = Json::array();
+  if (!first.is_null())
+    found.push_back({{"step", 0}, {"skipped", false}, {"loss_scale", 1}, {"first", first}});
+  const Json file = {{"task", "overflow"},
+                     {"precision", print_precision(precision_of(probed.precision))},
+                     {"steps", 1},
+                     {"found", std::move(found)}};
+  make_folder(probed.out);
+  write_file_atomic(Path(probed.out) / "overflow.json",
+                    file.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  print_result("{}\n", first.is_null() ? "everything that the model computed is finite"
+                                       : probe::overflow_text(first));
 }
 
 }  // namespace
 
 ExitCode probe_model(const ProbedModel& probed) {
-  const std::string level = probed.level.empty() ? "module" : probed.level;
+  const ProbeSection& probe = probed.probe;
+  refuse_old_dump(probed.out);
   SavedModel saved = open_saved_model(probed.path);
   models::CausalLm& model = *saved.model;
   const Question q = read_question(probed.tokens, model);
   amp::prepare(model, precision_of(probed.precision));
   Programs programs;
-  ask(programs, model, level);
+  programs.tap(asked_of(probe, model));
   const TensorType type{DType::I32, {q.batch, q.length}};
   programs.add(kProgram, {{"tokens", type}, {"targets", type}},
                [&](const std::vector<Tensor>& in) { return loss_and_gradients(model, in); });
   need_memory_for(programs.plan(), "fewer or shorter rows of --tokens");
   programs.finish();
-  programs.input<std::int32_t>(kProgram, "tokens").set(q.tokens);
-  programs.input<std::int32_t>(kProgram, "targets").set(q.targets);
-  programs.run(programs.find(kProgram), {});
-
-  std::vector<probe::DumpedModule> modules;
-  for (const nn::Module* m : model.modules())
-    modules.push_back({m->path(), std::string(m->kind())});
-  const probe::Dump dump(probe::looked_at_in(*programs.plan().find(kProgram)), modules, level);
-  const auto all = programs.output<double>(kProgram, kAllStatistics).read();
-  auto numbers = dump.numbers({all.data(), all.size()});
-  const float loss = programs.output<float>(kProgram, "loss").item();
-  numbers["training"] = {{"loss", loss}};
-  const Path folder = Path(probed.out) / "step0" / "rank";
-  make_folder(folder);
-  const auto put = [&](const char* name, const nlohmann::ordered_json& json) {
-    using Json = nlohmann::ordered_json;
-    write_file_atomic(folder / name, json.dump(1, ' ', false, Json::error_handler_t::replace));
+  const Program& program = *programs.plan().find(kProgram);
+  const auto run = [&] {
+    programs.input<std::int32_t>(kProgram, "tokens").set(q.tokens);
+    programs.input<std::int32_t>(kProgram, "targets").set(q.targets);
+    programs.run(programs.find(kProgram), {});
+    return programs.output<double>(kProgram, kAllStatistics).read();
   };
-  put("construct.json", dump.construct());
-  put("stack.json", dump.stack());
-  put("dump.json", numbers);
+  if (probe.task == "overflow") {
+    const auto all = run();
+    write_overflow(probed, program, {all.data(), all.size()});
+    return ExitCode::Ok;
+  }
+  ProbeWriter writer(probe, probed.out);
+  const auto find = [&](const std::string& tap) { return source_of(programs, kProgram, tap); };
+  const auto seen = writer.of(probe::looked_at_in(program), dumped_modules(model), find);
+  writer.write_missing(programs.refused_taps(kProgram));
+  if (probe.task == "structure") {
+    writer.write_structure(seen);
+    print_result("what calls the model makes is in {}\n", probed.out);
+    return ExitCode::Ok;
+  }
+  const auto all = run();
+  const float loss = programs.output<float>(kProgram, "loss").item();
+  writer.write(0, seen, {all.data(), all.size()}, {{"loss", loss}});
+  writer.finish();
   print_result("loss {:.6f}; what the model computed is in {}\n", loss, probed.out);
   return ExitCode::Ok;
 }

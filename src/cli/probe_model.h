@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/verb.h"
+#include "recipe/recipe.h"
 
 namespace aloft::cli {
 
@@ -13,10 +14,11 @@ struct ProbedModel {
   std::string tokens;     // as read_question() takes them
   std::string out;        // where step0/rank/dump.json goes
   std::string precision;  // as precision_of() takes it
-  std::string level;      // "module", or "op"
+  ProbeSection probe;     // what is looked at: of tasks all but "none" and "acc_check"
 };
 
-// Errors of open_saved_model() and read_question(); EnvironmentError E0401, E0603.
+// Errors of open_saved_model(), read_question() and ProbeWriter; UserError E0811 where a dump lies
+// in `out`; EnvironmentError E0401, E0603.
 ExitCode probe_model(const ProbedModel& probed);
 
 }  // namespace aloft::cli

@@ -24,6 +24,19 @@ struct Options {
   bool same_memory = false, json = false;
 };
 
+// Of a step that gives each time what the record does not say.
+std::string advice_of(const RedoReport& report) {
+  if (!report.is_state_compared)
+    return "either the run was computed otherwise than this machine does now, or metrics.jsonl was "
+           "changed: no checkpoint right behind the step says which; until that is known, do not "
+           "go on from what it saved behind it";
+  if (report.variables.empty())
+    return "what the run saved behind this step has the bits that it gives now, and can be gone on "
+           "from: it is the line of metrics.jsonl that is another, changed or damaged since";
+  return "the run was computed otherwise than this machine does now, each time: do not go on from "
+         "what it saved behind this step";
+}
+
 ExitCode redo(const Options& o) {
   RedoOptions options{o.run, o.step, static_cast<int>(o.times), !o.same_memory, {}, machine_name()};
   if (o.threads) options.overrides.push_back({"train.threads", std::to_string(*o.threads)});
@@ -49,9 +62,7 @@ ExitCode redo(const Options& o) {
   if (report.is_comparable && (report.parted_at || !report.variables.empty()))
     throw DivergedError("E0861", "the run's record is not what the step gives now")
         .saw(report.parted_at ? report.numbers.front() : report.variables.front())
-        .advice(
-            "the run was computed otherwise than this machine does now, each time: do not go on "
-            "from what it saved behind this step");
+        .advice(advice_of(report));
   return ExitCode::Ok;
 }
 

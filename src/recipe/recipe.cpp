@@ -375,17 +375,7 @@ class Reader {
     } else if constexpr (std::is_same_v<T, std::string>) {
       if (!leaf.value.is_string()) return wrong(leaf, "a text");
       const auto text = leaf.value.get<std::string>();
-      if (!f.choices.empty() && !(f.or_none && text.empty()) &&
-          std::find(f.choices.begin(), f.choices.end(), text) == f.choices.end()) {
-        const std::vector<std::string> words(f.choices.begin(), f.choices.end());
-        if (const std::string instead = schedule_instead_of(text);
-            leaf.key == "schedule.kind" && !instead.empty())
-          return wrong(leaf, fmt::format("{}; kinds: {}", instead, join(words, ", ")));
-        const std::string near = nearest_name(text, words);
-        return wrong(leaf, "one of " + join(words, ", ") +
-                               (near.empty() ? "" : " (did you mean " + near + "?)"));
-      }
-      target = text;
+      if (is_choice(leaf, f, text)) target = text;
     } else if constexpr (std::is_arithmetic_v<T>) {
       if (std::is_integral_v<T> ? !leaf.value.is_number_integer() : !leaf.value.is_number())
         return wrong(leaf, std::is_integral_v<T> ? "a whole number" : "a number");
@@ -412,8 +402,27 @@ class Reader {
                                                            : "a list of numbers") +
                                range);
       }
+      if constexpr (std::is_same_v<E, std::string>)
+        for (const json& word : list)
+          if (!is_choice(leaf, f, word.get<std::string>())) return;
       target = list.get<T>();
     }
+  }
+
+  // Whether the key has the word; told where it has not.
+  bool is_choice(const Leaf& leaf, const RecipeField& f, const std::string& text) {
+    if (f.choices.empty() || (f.or_none && text.empty()) ||
+        std::find(f.choices.begin(), f.choices.end(), text) != f.choices.end())
+      return true;
+    const std::vector<std::string> words(f.choices.begin(), f.choices.end());
+    const std::string instead = leaf.key == "schedule.kind" ? schedule_instead_of(text) : "";
+    const std::string near = nearest_name(text, words);
+    if (!instead.empty())
+      wrong(leaf, fmt::format("{}; kinds: {}", instead, join(words, ", ")));
+    else
+      wrong(leaf,
+            "one of " + join(words, ", ") + (near.empty() ? "" : " (did you mean " + near + "?)"));
+    return false;
   }
 
   Recipe& recipe_;

@@ -1,5 +1,6 @@
 #include "train/observe_session.h"
 
+#include <exception>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -96,8 +97,9 @@ class Session::State {
           .saw("start() of a second session")
           .need("one session at a time: stop() of the other")
           .advice("one session with level \"mix\" has calls of modules and ops");
+    if (step_ == 0 && !writer_) refuse_old_dump(out_);
     thread_ = std::this_thread::get_id();
-    is_begun_ = true;
+    is_begun_ = has_begun_ = true;
     session_of_thread = this;
     look();
   }
@@ -134,6 +136,7 @@ class Session::State {
 
   ~State() {
     if (is_begun_) session_of_thread = nullptr;
+    if (has_begun_ && std::uncaught_exceptions() == 0) tell_what_was_not_seen();
   }
 
   std::int64_t steps() const { return step_; }
@@ -145,6 +148,19 @@ class Session::State {
     EagerTaps eager;
     Onlooker compiled;
   };
+
+  void tell_what_was_not_seen() const {
+    if (step_ == 0)
+      return log_warning("a session of observe:: ends without a step(): nothing is written to {}",
+                         out_);
+    std::vector<std::string> never;
+    for (const std::int64_t at : probe_.at)
+      if (at >= step_) never.push_back(std::to_string(at));
+    if (!never.empty())
+      log_warning("a session of observe:: was to look at step {}, and ends behind {} step{}{}",
+                  join(never, ", "), step_, step_ == 1 ? "" : "s",
+                  writer_ ? "" : ": nothing is written");
+  }
 
   static UserError out_of_turn(const std::string& call, const std::string& saw,
                                const std::string& need) {
@@ -197,8 +213,8 @@ class Session::State {
   ProbeSection probe_;
   std::string out_;
   std::map<Look, Looks> looks_;
-  std::optional<ProbeWriter> writer_;  // from the first step that is written
-  bool is_begun_ = false;
+  std::optional<ProbeWriter> writer_;          // from the first step that is written
+  bool is_begun_ = false, has_begun_ = false;  // now; ever
   std::thread::id thread_;
   std::int64_t step_ = 0;
   // Of the step that is made.

@@ -39,7 +39,8 @@ class Session {
   // of config.json, E0721 where there is no such file, E0872 for a task that is not of a session,
   // or a monitor.
   explicit Session(const SessionOptions& options);
-  // What is asked for is looked at no more; of a step without step() nothing is written.
+  // What is asked for is looked at no more; of a step without step() nothing is written. Warns
+  // where nothing is, or a step of `at` was never made.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -47,7 +48,8 @@ class Session {
   // From here on what this thread computes is looked at: module calls, ops, parameters, gradients,
   // updates. Compiled functions are compiled once more where they meet the session for the first
   // time, and go on without it where a step is not looked at. UserError E0870 where the session has
-  // begun already, E0871 where another one looks at this thread.
+  // begun already, E0871 where another one looks at this thread, E0811 where steps of another dump
+  // lie in the folder.
   void start();
   // The step is over: what it held is written to out/stepN/rank. UserError E0870 before start(),
   // E0871 on another thread than start()'s, E0873 where the step is to be looked at and this thread

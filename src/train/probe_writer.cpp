@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "frontend/module.h"
@@ -35,6 +36,18 @@ std::vector<probe::DumpedModule> dumped_modules(nn::Module& model) {
   std::vector<probe::DumpedModule> all;
   for (const nn::Module* m : model.modules()) all.push_back({m->path(), std::string(m->kind())});
   return all;
+}
+
+void refuse_old_dump(const Path& folder) {
+  std::error_code none;
+  for (const auto& at : std::filesystem::directory_iterator(folder, none)) {
+    const std::string name = at.path().filename().string();
+    if (name.starts_with("step") && path_exists(at.path() / "rank"))
+      throw UserError("E0811", "the folder holds a dump already")
+          .at(at.path().string())
+          .need("a folder without steps, so that none of them is taken for one of this dump")
+          .advice("another folder, or remove what is in this one");
+  }
 }
 
 ProbeWriter::ProbeWriter(ProbeSection probe, Path folder)

@@ -24,6 +24,10 @@ class Module;
 // A model's modules, as a dump names them.
 std::vector<probe::DumpedModule> dumped_modules(nn::Module& model);
 
+// UserError E0811 where steps of a dump lie in the folder: those that the new one does not make
+// would be taken for its own.
+void refuse_old_dump(const Path& folder);
+
 class ProbeWriter {
  public:
   // The folders of steps go into `folder`, which is made.

@@ -197,22 +197,22 @@ std::string text_of(const RedoReport::Fault& f) {
   return text;
 }
 
+std::string state_text(const RedoReport& r) {
+  if (r.is_saved_state_damaged)
+    return "the state behind it is compared with none: the run's checkpoint is damaged";
+  if (!r.is_state_compared) return "";
+  if (r.variables.empty()) return "the state behind it is that of the run's checkpoint, to the bit";
+  return "the state behind it is not that of the run's checkpoint: " + join(r.variables, ", ");
+}
+
 std::string recorded_text(const RedoReport& r) {
-  std::string text;
-  if (r.parted_at) {
-    text = fmt::format("step {} has other numbers than the run recorded: {}", *r.parted_at,
-                       join(r.numbers, "; "));
-  } else {
-    text = fmt::format("{} step{}: the numbers that the run recorded", r.compared_steps,
-                       r.compared_steps == 1 ? "" : "s");
-    if (r.is_saved_state_damaged)
-      text += "; the state behind it is compared with none: the run's checkpoint is damaged";
-    else if (r.is_state_compared && r.variables.empty())
-      text += "; the state behind it is that of the run's checkpoint, to the bit";
-    else if (r.is_state_compared)
-      text +=
-          "; the state behind it is not that of the run's checkpoint: " + join(r.variables, ", ");
-  }
+  std::string text = r.parted_at
+                         ? fmt::format("step {} has other numbers than the run recorded: {}",
+                                       *r.parted_at, join(r.numbers, "; "))
+                         : fmt::format("{} step{}: the numbers that the run recorded",
+                                       r.compared_steps, r.compared_steps == 1 ? "" : "s");
+  if (const std::string state = state_text(r); !state.empty())
+    text += (r.parted_at ? fmt::format("\nstep {}: ", r.step) : "; ") + state;
   if (!r.is_comparable && (r.parted_at || !r.variables.empty()))
     text +=
         "\n  the run was made by another program or on another machine, whose rounding may "

@@ -206,6 +206,11 @@ class Checks(ProgramTest):
         said = self.aloft("probe", "redo", "run", "--step", 3, exit_code=5)
         self.assertIn(b"E0861", said.stderr)
         self.assertIn(b"step 2 has other numbers", said.stdout)
+        # The checkpoint behind the step has its bits: it is the line that was changed.
+        self.assertIn(b"the state behind it is that of the run's checkpoint, to the bit", said.stdout)
+        self.assertIn(b"can be gone on from", said.stderr)
+        self.assertNotIn(b"do not go on", said.stderr)
+        self.assertIn(b"do not go on", self.aloft("probe", "redo", "run", "--step", 2, exit_code=5).stderr)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,10 @@
 #include "e2e/tiny_gpt.h"
 #include "e2e/training.h"
 #include "nn/linear.h"
+#include "nn/norm.h"
 #include "numbers.h"
 #include "ops/activation.h"
+#include "ops/binary.h"
 #include "ops/cross_entropy.h"
 #include "ops/reduce.h"
 #include "ops/unary.h"
@@ -52,6 +54,7 @@ Looked steps_of(Mode mode, const char* precision, int threads,
   };
   auto compiled = compile(one, {.name = "step", .threads = threads});
   std::optional<observe::Session> session;
+  if (asked) std::filesystem::remove_all(asked->out);
   if (asked) session.emplace(*asked).start();
   Looked run;
   for (int s = 0; s < 3; ++s) {
@@ -193,6 +196,56 @@ TEST_F(ASession, ShowsWhatAnyOptimizerAdds) {
   }
 }
 
+// A value that three modules read, and a sum of whose results.
+struct Fork : nn::Module {
+  nn::LayerNorm ln{*this, "ln", 8};
+  nn::Linear q{*this, "q", 8, 8}, k{*this, "k", 8, 8}, v{*this, "v", 8, 8};
+  Tensor operator()(Operand x) const {
+    return call(x, [&](const Tensor& t) {
+      const Tensor h = ln(t);
+      return square(q(h)) + gelu(k(h)) + 3 * v(h);
+    });
+  }
+};
+
+// O1 casts the value once for the three of them.
+TEST_F(ASession, ShowsOfASharedInputThePartOfEachReader) {
+  int runs = 0;
+  const auto norms = [&](Mode mode, const std::string& precision) {
+    manual_seed(3);
+    Fork model;
+    auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 1e-3}, precision);
+    const auto one = [&, &net = net, &opt = opt](const Tensor& x) {
+      return minimize(mean(square(net(x))), opt);
+    };
+    auto compiled = compile(one, {.name = "step", .threads = 2});
+    const Path out = folder_.path() / std::to_string(runs++);
+    observe::Session session({.out = out});
+    session.start();
+    const Tensor x = numbers({4, 8});
+    mode == Mode::Eager ? one(x) : compiled(x);
+    session.step();
+    session.stop();
+    const Json data = dump_of(out, 0).at("data");
+    std::map<std::string, double> all;
+    for (const char* of : {"q", "k", "v"}) {
+      const Json& back = data.at("Module." + std::string(of) + ".Linear.backward.0");
+      all[of] = back.at("output").at(0).at("Norm").get<double>();
+    }
+    all["whole"] = data.at("Module.ln.LayerNorm.backward.0").at("input").at(0).at("Norm");
+    return all;
+  };
+  const auto want = norms(Mode::Compiled, "O0");
+  EXPECT_GT(want.at("whole"), 1.1 * want.at("k"));
+  for (const Mode mode : {Mode::Compiled, Mode::Eager})
+    for (const std::string precision :
+         {"O1:bf16", "O1:fp16 loss_scale=dynamic(init=1024)", "O2:bf16"}) {
+      const double scale = precision.starts_with("O1:fp16") ? 1024 : 1;
+      for (const auto& [name, norm] : norms(mode, precision))
+        EXPECT_NEAR(norm / scale, want.at(name), 0.02 * want.at(name)) << name << precision;
+    }
+}
+
 TEST_F(ASession, IsUsedInTurn) {
   observe::Session session({.out = folder_.path()});
   EXPECT_EQ(code_of([&] { session.step(); }), "E0870");
@@ -215,7 +268,7 @@ TEST_F(ASession, IsTheOnlyOneOfItsThread) {
   session.start();
   step();
   session.step();
-  observe::Session other({.out = folder_.path()});
+  observe::Session other({.out = folder_.path() / "other"});
   EXPECT_EQ(code_of([&] { other.start(); }), "E0871");
   session.stop();
   other.start();
@@ -255,6 +308,46 @@ TEST_F(ASession, LooksAtTheStepsThatItIsAskedFor) {
   EXPECT_EQ(data.at("Module.fc.Linear.forward.0").at("input_args").size(), 1u);
 }
 
+// Steps of a longer dump would be taken for its own.
+TEST_F(ASession, DoesNotWriteAmongStepsOfAnother) {
+  const auto make = [&](int steps) {
+    observe::Session session({.out = folder_.path()});
+    session.start();
+    for (int s = 0; s < steps; ++s) {
+      step();
+      session.step();
+    }
+  };
+  make(3);
+  EXPECT_EQ(code_of([&] { make(2); }), "E0811");
+  std::filesystem::remove_all(folder_.path());
+  make(2);
+  EXPECT_EQ(written(), (std::set<std::string>{"missing.json", "step0", "step1"}));
+}
+
+TEST_F(ASession, SaysWhatItNeverSaw) {
+  const auto said = [&](const observe::SessionOptions& asked, int steps) {
+    testing::internal::CaptureStderr();
+    {
+      observe::Session session(asked);
+      session.start();
+      for (int s = 0; s < steps; ++s) {
+        step();
+        session.step();
+      }
+    }
+    return testing::internal::GetCapturedStderr();
+  };
+  const auto out = [&](const char* name) { return (folder_.path() / name).string(); };
+  EXPECT_NE(said({.out = out("none")}, 0).find("without a step()"), std::string::npos);
+  EXPECT_NE(
+      said({.out = out("late"), .at = {7}}, 2).find("step 7, and ends behind 2 steps: nothing"),
+      std::string::npos);
+  EXPECT_NE(said({.out = out("part"), .at = {0, 7}}, 2).find("step 7, and ends behind 2 steps"),
+            std::string::npos);
+  EXPECT_EQ(said({.out = out("all"), .at = {0, 1}}, 2), "");
+}
+
 TEST_F(ASession, ReadsAConfig) {
   const auto config = [&](const char* name, const std::string& text) {
     AtomicFile file(folder_.path() / name);
@@ -264,6 +357,7 @@ TEST_F(ASession, ReadsAConfig) {
   };
   const std::string out = folder_.path() / "from_config";
   const auto levels = [&](const observe::SessionOptions& asked) {
+    std::filesystem::remove_all(out);
     observe::Session session(asked);
     session.start();
     step();

@@ -172,8 +172,8 @@ class Planted(unittest.TestCase):
     def test_one_pass_over_a_model_takes_few_options(self):
         model = FIXTURES / "gpt2-tiny"
         tokens = ["--tokens", model / "expected.safetensors"]
-        for words in ([*tokens], [*tokens, "--out", "x", "--steps", "2"], [*tokens, "--out", "x", "--task", "tensor"],
-                      ["--out", "x", "--precision", "O2"]):
+        for words in ([*tokens], [*tokens, "--out", "x", "--steps", "2"],
+                      [*tokens, "--out", "x", "--task", "acc_check"], ["--out", "x", "--precision", "O2"]):
             done = subprocess.run([ALOFT, "probe", "run", model, *words], cwd=self.folder, capture_output=True,
                                   text=True)
             self.assertEqual(done.returncode, 2, done.stderr)

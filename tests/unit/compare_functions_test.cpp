@@ -150,6 +150,18 @@ TEST_F(CompareFunctions, AResultThatAProgramLacksIsNoDivergence) {
   EXPECT_EQ(found->compared->records.npu->own, "2");
 }
 
+// An add of two gradients is not the gradient of an add, whatever both are called.
+TEST_F(CompareFunctions, OpsOfABackwardPassAreNotGradientsOfFunctions) {
+  Function sum{"h.0/add.backward#0", 6}, gradient{"Module.h.0.Block.backward.0", 3};
+  sum.is_backward = gradient.is_backward = true;
+  const Function ours{"h.0/add#0", 3}, theirs{"Module.h.0.Block.forward.0", 3};
+  const DumpFile one = dump("one", {ours, sum});
+  const DumpFile other =
+      foreign("other", {{"Torch.add.0.forward", theirs}, {"Torch.add.0.backward", gradient}});
+  EXPECT_FALSE(parted(one, other).has_value());
+  EXPECT_EQ(all_.size(), 1u);
+}
+
 // Ops of the backward pass are numbered as it comes to them: the last layer's first.
 TEST_F(CompareFunctions, BackwardIsInItsOwnOrder) {
   const auto back = [](const char* tap, double gives) {

@@ -111,6 +111,52 @@ TEST_F(CompareSteps, OtherTokensAreData) {
       << said();
 }
 
+// Rows of a table, and tokens, have no order that statistics see: nothing is claimed of them.
+TEST_F(CompareSteps, WhatATableGivesMayBeAnotherOrder) {
+  const auto with = [&](const std::string& run, double table_gives, double sum) {
+    Json tokens = tensor({8, 4}, 9);
+    tokens["dtype"] = "torch.int64", tokens["Max"] = 95, tokens["Min"] = 0;
+    const Json weight = {{"weight", tensor({96, 4}, 5)}};
+    Json data;
+    data["Module.wte.Embedding.forward.0"] =
+        forward(tokens, tensor({8, 4, 4}, table_gives), weight);
+    data["Module.drop.Dropout.forward.0"] = forward(tensor({8, 4, 4}, sum), tensor({8, 4, 4}, sum));
+    put(run, "step0", data, Json::object());
+  };
+  const auto said = [&](double table_gives, double sum) {
+    with("bench", 7, 9);
+    with("npu", table_gives, sum);
+    return compare_runs({folder_ / "npu", folder_ / "bench", folder_ / "out", {}})[0].sentence;
+  };
+  EXPECT_TRUE(is_said(said(8, 10), "or their rows lie in another order")) << said(8, 10);
+  EXPECT_FALSE(is_said(said(8, 10), "parameters are the same:")) << said(8, 10);
+  EXPECT_TRUE(is_said(said(7, 10), "what drop takes (0)")) << said(7, 10);
+  EXPECT_TRUE(is_said(said(7, 10), "by the same tokens, dumps of `--task tensor` say"))
+      << said(7, 10);
+}
+
+// An optimizer that was not given a parameter takes fewer gradients, too.
+TEST_F(CompareSteps, AnUpdateThatOneRunAloneHasIsFoundEitherWay) {
+  const auto with = [&](const std::string& run, bool has_bias, double norm) {
+    const Json parameters = {{"weight", tensor({4, 4}, 5)}, {"bias", tensor({4}, 5)}};
+    Json data, updates = {{"weight", Json::array({tensor({4, 4}, 0.5)})}};
+    if (has_bias) updates["bias"] = Json::array({tensor({4}, 0.5)});
+    data["Module.a.Linear.forward.0"] = forward(tensor({8, 4}, 3), tensor({8, 4}, 7), parameters);
+    data["Module.a.Linear.parameters_update.0"] = updates;
+    put(run, "step0", data, {{"gradient_norm", norm}});
+  };
+  const auto said = [&] {
+    return compare_runs({folder_ / "npu", folder_ / "bench", folder_ / "out", {}})[0].sentence;
+  };
+  with("npu", true, 2);
+  with("bench", false, 1);
+  EXPECT_TRUE(is_said(said(), "what the update adds to a.bias is there in the first run alone"))
+      << said();
+  with("npu", false, 1);
+  with("bench", true, 2);
+  EXPECT_TRUE(is_said(said(), "what the update adds to a.bias is missing")) << said();
+}
+
 // Which parameters decay is no number of the loop, and shows in what is off alone.
 TEST_F(CompareSteps, TheGroupThatIsUpdatedOtherwiseIsNamed) {
   // Updates of the weights of two products, of their biases, and of a norm.

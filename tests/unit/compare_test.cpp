@@ -367,6 +367,29 @@ TEST_F(Compare, MissingGradientsAreFound) {
   EXPECT_NE(parted(all, without).find("the first run alone"), std::string::npos);
 }
 
+// A frozen parameter has none; one that the other run does not have is no matter of gradients.
+TEST_F(Compare, GradientsThatOneRunAloneHasAreFoundEitherWay) {
+  const auto run = [](bool is_frozen, bool has_b) {
+    const Json weights = {{"weight", tensor({4, 4}, 1)}};
+    Json data = {{"Module.a.A.forward.0", forward(tensor({2, 4}, 1), tensor({2, 4}, 1), weights)}};
+    if (has_b)
+      data["Module.b.B.forward.0"] = forward(tensor({2, 4}, 1), tensor({2, 4}, 1), weights);
+    data["Module.a.A.backward.0"] = {{"input", {tensor({2, 4}, 1)}},
+                                     {"output", {tensor({2, 4}, 1)}}};
+    data["Module.a.A.parameters_grad.0"] = {{"weight", {tensor({4, 4}, 1)}}};
+    if (has_b && !is_frozen)
+      data["Module.b.B.parameters_grad.0"] = {{"weight", {tensor({4, 4}, 1)}}};
+    return data;
+  };
+  EXPECT_NE(parted(run(true, true), run(false, true)).find("the gradient of b.weight is missing"),
+            std::string::npos);
+  EXPECT_NE(parted(run(false, true), run(true, true))
+                .find("the gradient of b.weight is there in the first run alone"),
+            std::string::npos)
+      << parted(run(false, true), run(true, true));
+  EXPECT_EQ(parted(run(false, true), run(false, false)), "");
+}
+
 TEST_F(Compare, FiguresOfMsprobe) {
   const Table t = table({{"Module.a.A.forward.0", forward(tensor({4}, 2), tensor({4}, 3))}},
                         {{"Module.a.A.forward.0", forward(tensor({4}, 2), tensor({4}, 1))}});

@@ -95,17 +95,18 @@ class Judge {
   Judge(const Pairs& pairs, const ElementsOf& elements_of, const Circumstances& circumstances)
       : elements_of_(elements_of), circumstances_(circumstances) {
     if (circumstances.drift) noise_.add_drift(circumstances.drift->typical());
-    bool both_have_gradients = false, both_have_updates = false;
+    bool both_have_gradients = false;
     for (const EntryPair& p : pairs.entries)
       if (p.bench) {
         paired_[key(*p.bench)] = &p;
         EntryPair const*& last = last_[{p.bench->path, p.bench->direction}];
         if (!last || last->bench->call < p.bench->call) last = &p;
+        of_npu_[{p.npu->path, p.npu->direction}] = &p;
         if (p.npu->direction == Direction::ParametersGrad) both_have_gradients = true;
-        if (p.npu->direction == Direction::ParametersUpdate) both_have_updates = true;
+        if (p.npu->direction == Direction::ParametersUpdate) has_updates_ = true;
       }
     for (const Entry* b : pairs.only_bench)
-      if (both_have_updates && b->direction == Direction::ParametersUpdate)
+      if (has_updates_ && b->direction == Direction::ParametersUpdate)
         without_updates_.push_back(b);
     if (!both_have_gradients) return;
     for (const Entry* b : pairs.only_bench)
@@ -114,7 +115,7 @@ class Judge {
   }
 
   void look(const Moment& m, std::vector<Compared>& all) {
-    if (!m.entry->bench) return;
+    if (!m.entry->bench) return look_for_more(m, all);
     const bool has_own_inputs = std::ranges::any_of(m.entry->records, [](const RecordPair& r) {
       return r.npu && r.bench && r.npu->part == Part::Input && is_float(*r.npu);
     });
@@ -214,17 +215,40 @@ class Judge {
     return last == last_.end() ? nullptr : last->second;
   }
 
-  // Gradients of parameters that one run alone has.
+  // Of a gradient or an update that one run alone has.
+  static Difference missing(const Entry& e) {
+    const bool is_update = e.direction == Direction::ParametersUpdate;
+    return {kInfinite, 0, is_update ? "the update" : "the gradient"};
+  }
+  bool may_lack(const Entry& e) const {
+    if (e.direction == Direction::ParametersUpdate) return has_updates_;
+    return e.direction == Direction::ParametersGrad && has_gradients_;
+  }
+
+  // Gradients and updates that the first run alone has, of parameters that both have.
+  void look_for_more(const Moment& m, std::vector<Compared>& all) const {
+    const Entry& e = *m.entry->npu;
+    if (!m.gives || !may_lack(e)) return;
+    const auto forward = of_npu_.find({e.path, Direction::Forward});
+    // A part of what several modules have together has its partner there.
+    if (forward == of_npu_.end() || of_npu_.contains({e.path, e.direction})) return;
+    for (const Record& n : e.records)
+      if (std::ranges::any_of(forward->second->records, [&](const RecordPair& r) {
+            return r.npu && r.bench && r.npu->part == Part::Parameter && r.npu->own == n.own;
+          }))
+        all.push_back({m, {&n, nullptr}, missing(e)});
+  }
+
+  // Gradients and updates of parameters that one run alone has.
   void look_for_missing(const Moment& m, std::vector<Compared>& all) {
-    if (!has_gradients_) return;
-    const Difference missing{kInfinite, 0, "the gradient"};
-    if (m.entry->npu->direction == Direction::ParametersGrad)
+    if (may_lack(*m.entry->npu))
       for (const RecordPair& r : m.entry->records)
-        if (!r.npu || !r.bench) all.push_back({m, r, missing});
-    if (m.entry->npu->direction != Direction::Backward) return;
+        if (!r.npu || !r.bench) all.push_back({m, r, missing(*m.entry->npu)});
+    if (!has_gradients_ || m.entry->npu->direction != Direction::Backward) return;
     const auto it = without_gradients_.find(key_of(m.entry->bench->path, m.entry->bench->call));
     if (it == without_gradients_.end()) return;
-    for (const Record& b : it->second->records) all.push_back({m, {nullptr, &b}, missing});
+    for (const Record& b : it->second->records)
+      all.push_back({m, {nullptr, &b}, missing(*it->second)});
     without_gradients_.erase(it);
   }
 
@@ -290,8 +314,9 @@ class Judge {
   std::map<std::pair<std::string, Direction>, const EntryPair*> last_;  // of the calls of a path
   std::map<std::string, const Entry*> without_gradients_;  // what bench alone has, by path and call
   std::vector<const Entry*> without_updates_;              // what bench alone has
-  bool has_gradients_ = false;                             // both runs
-  std::map<const EntryPair*, double> inputs_;              // what the inputs of calls are off
+  std::map<std::pair<std::string, Direction>, const EntryPair*> of_npu_;  // by its own path
+  bool has_gradients_ = false, has_updates_ = false;                      // both runs
+  std::map<const EntryPair*, double> inputs_;  // what the inputs of calls are off
   Noise noise_;
   double seen_ = 0;  // the most so far that was explained
 };

@@ -22,8 +22,7 @@ Pass pass_of(const Compared& c) {
   const Entry& e = *c.moment.entry->npu;
   const Record& r = c.records.npu ? *c.records.npu : *c.records.bench;
   if (r.part == Part::Update) return Pass::Update;
-  // Gradients alone may be missing.
-  return is_forward(e) && c.records.npu ? Pass::Forward : Pass::Backward;
+  return is_forward(e) && r.part != Part::Gradient ? Pass::Forward : Pass::Backward;
 }
 
 const char* word_of(Pass pass) {
@@ -162,8 +161,8 @@ std::string in_words(double relative) {
 
 namespace {
 
-// A call that takes nothing but whole numbers, and whose parameters are the same in both runs, such
-// as an embedding: what it reads is other.
+// A call that takes nothing but whole numbers, and whose parameters are the same in both runs, as
+// far as they were compared, such as an embedding: what it reads is other.
 bool reads_other_data(const std::vector<Compared>& all, const Compared& c) {
   const Entry& e = *c.moment.entry->npu;
   if (!e.is_module || !is_forward(e) || !c.records.npu || c.records.npu->part != Part::Output)
@@ -268,7 +267,7 @@ Divergence of_records(const std::vector<Compared>& all, std::vector<Compared>::c
     d.sentence += ": it " + size_of(*it);
   else
     d.sentence += " " + size_of(*it);
-  if (d.place == "data") d.sentence += "; its parameters are the same: it reads other data";
+  if (d.place == "data") d.sentence += data_remark(all, *it);
   if (!d.line.empty()) d.sentence += "; called at " + d.line;
   if (!is_forward(e)) d.sentence += common_factor(all);
   if (d.place == "gradient") d.sentence += only_sums(all);
@@ -293,8 +292,9 @@ std::optional<Divergence> first_divergence(const std::vector<Compared>& all, con
                                            const std::vector<TrainingDifference>& loop) {
   const auto off = [](const Compared& c) { return c.difference.is_more(); };
   const auto it = std::ranges::find_if(all, off);
-  const bool lacks_updates = std::ranges::any_of(
-      all, [](const Compared& c) { return !c.records.npu && pass_of(c) == Pass::Update; });
+  const bool lacks_updates = std::ranges::any_of(all, [](const Compared& c) {
+    return (!c.records.npu || !c.records.bench) && pass_of(c) == Pass::Update;
+  });
   const auto in_loop = std::ranges::find_if(loop, [&](const TrainingDifference& t) {
     const Pass before = t.place == "loss" ? Pass::Forward : Pass::Backward;
     // Whose parameters are left out of the update takes fewer gradients.

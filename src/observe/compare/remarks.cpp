@@ -37,7 +37,35 @@ bool is_by_statistics(const Compared& c) {
   return of == "Norm" || of == "Max" || of == "Min" || of == "Mean";
 }
 
+bool has_part(const Compared& c, Part part) { return c.records.npu && c.records.npu->part == part; }
+
+// A table that agrees as far as statistics see it, in what it gives too: a call of a module that
+// takes no floats, and has a matrix.
+bool is_table_alike(const std::vector<Compared>& all, const Compared& c) {
+  const Entry& e = *c.moment.entry->npu;
+  if (!e.is_module || e.direction != Direction::Forward || !has_part(c, Part::Output)) return false;
+  if (!is_by_statistics(c) || c.difference.is_more()) return false;
+  const auto takes_floats = [](const RecordPair& r) {
+    return r.npu && r.npu->part == Part::Input && unit_of(r.npu->type) > 0;
+  };
+  return std::ranges::none_of(c.moment.entry->records, takes_floats) &&
+         std::ranges::any_of(all, [&](const Compared& other) {
+           return other.moment.entry == c.moment.entry && has_part(other, Part::Parameter) &&
+                  is_matrix(other);
+         });
+}
+
 }  // namespace
+
+std::string data_remark(const std::vector<Compared>& all, const Compared& first) {
+  const bool is_seen_by_statistics = std::ranges::any_of(all, [&](const Compared& c) {
+    return c.moment.entry == first.moment.entry && has_part(c, Part::Parameter) &&
+           is_by_statistics(c);
+  });
+  if (!is_seen_by_statistics) return "; its parameters are the same: it reads other data";
+  return "; its parameters have the same statistics: it reads other data, or their rows lie in "
+         "another order, which statistics do not see: dumps of `--task tensor` say";
+}
 
 std::string group_remark(const std::vector<Compared>& all, const Compared& first,
                          const Training& training) {
@@ -70,9 +98,12 @@ std::string group_remark(const std::vector<Compared>& all, const Compared& first
 
 std::string order_remark(const std::vector<Compared>& all, const Compared& first) {
   const Entry& e = *first.moment.entry->npu;
-  if (!e.is_module || e.direction != Direction::Forward || !is_by_statistics(first) ||
-      record_of(first).part != Part::Output)
-    return "";
+  if (!e.is_module || e.direction != Direction::Forward || !is_by_statistics(first)) return "";
+  if (record_of(first).part == Part::Input &&
+      std::ranges::any_of(all, [&](const Compared& c) { return is_table_alike(all, c); }))
+    return "; statistics see no order: whether a table before it was read in the same one, by the "
+           "same tokens, dumps of `--task tensor` say";
+  if (record_of(first).part != Part::Output) return "";
   bool takes_floats = false, has_matrix = false;
   for (const Compared& c : all) {
     if (c.moment.entry != first.moment.entry || !is_by_statistics(c)) continue;

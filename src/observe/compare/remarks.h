@@ -15,8 +15,13 @@ std::string group_remark(const std::vector<Compared>& all, const Compared& first
                          const Training& training);
 
 // Of what a product gives that takes the same as in the other run, as far as statistics see it:
-// they see no order. "" where elements were compared, or the order of what is taken makes no
-// difference to what is given.
+// they see no order. So of what a call takes that is made of what a table before it gives: tokens
+// in another order have its rows in another one. "" where elements were compared, or the order of
+// what is taken makes no difference to what is given.
 std::string order_remark(const std::vector<Compared>& all, const Compared& first);
+
+// Of what a table gives, such as an embedding, whose parameters are the same in both runs: that it
+// reads other data, or, where statistics alone say so, that its rows may lie otherwise.
+std::string data_remark(const std::vector<Compared>& all, const Compared& first);
 
 }  // namespace aloft::compare

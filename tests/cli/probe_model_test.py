@@ -1,0 +1,118 @@
+"""The probe of a saved model and some tokens: what a recipe's steps can be asked for, and what not; and what is
+refused before it gets in somebody's way."""
+import json
+import shutil
+import struct
+
+from program import ROOT, ProgramTest, main
+
+MODEL = ROOT / "tests/fixtures/llama-tiny"
+
+
+def tokens_file(path, rows=((1, 2, 3, 4, 5, 6), (6, 5, 4, 3, 2, 1))):
+    content = struct.pack(f"<{len(rows) * len(rows[0])}i", *(i for row in rows for i in row))
+    entry = {"dtype": "I32", "shape": [len(rows), len(rows[0])], "data_offsets": [0, len(content)]}
+    header = json.dumps({"tokens": entry}).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header + content)
+
+
+class ProbeModel(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        tokens_file(cls.folder / "tokens.safetensors")
+
+    def probe(self, out, *options, exit_code=0):
+        return self.aloft("probe", "run", MODEL, "--tokens", "tokens.safetensors", "--out", out, *options,
+                          exit_code=exit_code)
+
+    def dump(self, out, name="dump"):
+        return json.loads((self.folder / out / "step0/rank" / f"{name}.json").read_text())
+
+    def test_both_levels_at_once(self):
+        for level in ("module", "op", "mix"):
+            self.probe(f"level-{level}", "--level", level)
+        modules, ops, both = (self.dump(f"level-{level}")["data"] for level in ("module", "op", "mix"))
+        self.assertTrue(any(entry.startswith("Torch.") for entry in ops))
+        self.assertEqual(both, {**modules, **ops})
+
+    def test_whole_tensors(self):
+        self.probe("tensors", "--task", "tensor", "--set", 'probe.list=["q_proj"]', "--set", "probe.format=npy")
+        named = {record["data_name"] for parts in self.dump("tensors")["data"].values() for part in parts.values()
+                 for record in (part if isinstance(part, list) else [one for each in part.values() for one in
+                                                                     (each if isinstance(each, list) else [each])])
+                 if "data_name" in record}
+        self.assertGreater(len(named), 4)
+        self.assertTrue(all("q_proj" in name for name in named), named)
+        files = {path.name for path in (self.folder / "tensors/step0/rank/dump_tensor_data").iterdir()}
+        self.assertEqual(files, named)
+        self.assertEqual(json.loads((self.folder / "tensors/written.json").read_text())["files"], len(files))
+        self.assertIn(b"E0327", self.probe("no-tensors", "--task", "tensor", "--set", 'probe.list=["no.such"]',
+                                           exit_code=2).stderr)
+
+    def test_structure(self):
+        self.probe("whole")
+        self.probe("bare", "--task", "structure")
+        self.assertEqual(self.dump("bare")["task"], "structure")
+        self.assertEqual(list(self.dump("bare")["data"]), list(self.dump("whole")["data"]))
+        self.assertEqual(self.dump("bare", "construct"), self.dump("whole", "construct"))
+
+    def test_overflow(self):
+        said = self.probe("finite", "--task", "overflow").stdout
+        self.assertIn(b"finite", said)
+        self.assertEqual(json.loads((self.folder / "finite/overflow.json").read_text())["found"], [])
+        model = self.folder / "large"
+        shutil.copytree(MODEL, model)
+        weights = bytearray((model / "model.safetensors").read_bytes())
+        size, = struct.unpack("<Q", weights[:8])
+        entries = json.loads(weights[8:8 + size])
+        name = next(name for name in entries if "layers.0" in name and "up_proj" in name)
+        begin, end = (8 + size + at for at in entries[name]["data_offsets"])
+        self.assertEqual(entries[name]["dtype"], "F32")
+        weights[begin:end] = struct.pack("<f", 6e4) * ((end - begin) // 4)
+        (model / "model.safetensors").write_bytes(weights)
+        said = self.aloft("probe", "run", model, "--tokens", "tokens.safetensors", "--out", "too-large", "--task",
+                          "overflow", "--precision", "O2:fp16").stdout
+        found, = json.loads((self.folder / "too-large/overflow.json").read_text())["found"]
+        self.assertEqual((found["first"]["phase"], found["first"]["dtype"]), ("forward", "torch.float16"))
+        self.assertIn("layers.0", found["first"]["module"])
+        self.assertIn(found["first"]["name"].encode(), said)
+
+    def test_the_option_at_fault_is_named(self):
+        for options, said in ((["--steps", 3], "--steps 3"), (["--set", "train.batch=4"], "--set train.batch"),
+                              (["--set", "precision=O1"], "--precision"), (["--task", "acc_check"], "acc_check"),
+                              (["--at", "2"], "step 2")):
+            talk = self.probe("refused", *options, exit_code=2).stderr.decode()
+            self.assertIn("E0700", talk)
+            self.assertIn(said, talk)
+        self.assertFalse((self.folder / "refused").exists())
+
+    def test_a_dump_does_not_take_the_place_of_another(self):
+        self.probe("once", "--precision", "O2:bf16")
+        before = self.dump("once")
+        self.assertIn(b"E0811", self.probe("once", exit_code=2).stderr)
+        self.assertEqual(self.dump("once"), before)
+
+    def test_a_refused_run_is_not_in_the_way(self):
+        for mode in ("graph", "eager"):
+            words = ["probe", "run", "tiny.toml", "--out", mode, "--set", f'train.mode="{mode}"', "--set"]
+            self.assertIn(b"E0327", self.aloft(*words, 'probe.list=["no.such"]', exit_code=2).stderr)
+            self.aloft(*words, 'probe.list=["ln_f"]')
+            said = self.aloft(*words, 'probe.list=["ln_f"]', exit_code=2).stderr
+            self.assertIn(b"E0811", said)
+            self.assertNotIn(b"--resume", said)
+
+    def test_words_of_data_mode(self):
+        said = self.aloft("probe", "run", "tiny.toml", "--out", "mode", "--set", 'probe.data_mode=["forwards"]',
+                          exit_code=2).stderr
+        self.assertIn(b"E0710", said)
+        self.assertIn(b"did you mean forward?", said)
+
+    def test_each_of_its_verbs_has_an_example_of_its_own(self):
+        for verb in ("compare", "redo", "acc-check", "check-config"):
+            help_ = self.aloft("probe", verb, "--help").stdout.decode()
+            self.assertIn(f"aloft probe {verb} ", help_.split("Example:")[1])
+
+
+if __name__ == "__main__":
+    main()
