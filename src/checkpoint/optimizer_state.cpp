@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "frontend/eager_emitter.h"
+#include "frontend/sums_scale.h"
 #include "runtime/buffer.h"
 
 namespace aloft {
@@ -239,7 +240,10 @@ void SavedOptimizer::restore() {
                 t.bytes.size());
   }
   optimizer_.set_counts(counts_);
-  if (!has_sums_) optimizer_.drop_micro_batches();
+  if (!has_sums_)
+    optimizer_.drop_micro_batches();
+  else
+    sums_scale(optimizer_).forget_now();
   eager().forget_gradients(optimizer_.given());
 }
 

@@ -8,7 +8,10 @@
 namespace aloft::amp {
 namespace {
 
+// Of the innermost block: whether it has taken casts back, and what it computes in where it was
+// opened around calls of prepared models.
 thread_local bool are_off = false;
+thread_local Policy around;
 
 // Not that of O0, which computes in f32 what is written in a low type.
 Where where_of(const AutocastOptions& o) {
@@ -28,10 +31,17 @@ Where where_of(const AutocastOptions& o) {
 
 }  // namespace
 
-autocast::autocast(const AutocastOptions& options) : scope_(where_of(options)), were_off_(are_off) {
+autocast::autocast(const AutocastOptions& options)
+    : were_off_(are_off),
+      was_around_(around),
+      is_around_(!current_where().policy || a_block_around_governs()),
+      scope_(where_of(options)) {
   are_off = !current_where().policy;
+  around = is_around_ ? current_where().policy : Policy();
 }
-autocast::~autocast() { are_off = were_off_; }
+autocast::~autocast() { are_off = were_off_, around = was_around_; }
+
+bool a_block_around_governs() { return around && current_where().policy == around; }
 
 bool casts_are_off() { return are_off; }
 

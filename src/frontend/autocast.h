@@ -26,8 +26,9 @@ struct AutocastOptions {
 };
 
 // The ops of O1 in `dtype` until the end of the block, eagerly and in a traced function. A model
-// that amp::initialize has prepared keeps its own precision. UserError E0833 for a type that is not
-// bf16, f16 or f32.
+// that amp::initialize has prepared keeps its own precision there; of one that is called itself,
+// and whose operator() is no nn::Module::call(), the layers keep it, unless the scope is not
+// enabled. UserError E0833 for a type that is not bf16, f16 or f32.
 class autocast {  // NOLINT(readability-identifier-naming): torch's name
  public:
   explicit autocast(const AutocastOptions& options = {});  // until the end of the block
@@ -36,8 +37,11 @@ class autocast {  // NOLINT(readability-identifier-naming): torch's name
   autocast& operator=(const autocast&) = delete;
 
  private:
+  // Before the block.
+  bool were_off_;
+  Policy was_around_;
+  bool is_around_;  // it was opened by no prepared model's call
   Scope scope_;
-  bool were_off_;  // before the block
 };
 
 // Whether a precision governs what is called now.
@@ -46,6 +50,11 @@ bool is_autocast_enabled();
 // Inside: whether the innermost block has taken casts back, for modules too that have a precision
 // by the model that they are a part of.
 bool casts_are_off();
+
+// Inside: whether what governs now is the innermost block, which was opened around calls of
+// prepared models, not within one. Of a model that is called itself, and whose operator() is no
+// nn::Module::call(), nothing says where its call begins: a block in it counts as around it.
+bool a_block_around_governs();
 
 // torch.amp.custom_fwd(cast_inputs=dtype): `f` with its floating tensors in that type, those within
 // lists, tuples, optionals, maps and structs with parts() too, and what it calls in the types it is

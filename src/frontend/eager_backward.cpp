@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "frontend/eager_emitter.h"
 #include "frontend/hooks.h"
+#include "frontend/loss_scale_uses.h"
 #include "frontend/variable_values.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
@@ -27,18 +28,18 @@ void EagerEmitter::backward(const Tensor& loss) {
   const History history(tape_, cell(loss).id);
   std::vector<VariablePtr> variables;
   VersionsRead others;
-  std::vector<std::weak_ptr<Variable>> scales;
   for (std::uint32_t n : tape_.states()) {
     const EagerCell& c = *values_.at({n, 0});
     if (!history.holds(n)) continue;
     if (!is_trainable(*c.variable)) {
       std::uint64_t& version = others.emplace(c.variable, c.version).first->second;
       if (version != c.version) version = kNoVersion;
-      if (is_loss_scale(*c.variable)) scales.push_back(c.variable);
     } else if (!is_in(variables, c.variable)) {
       variables.push_back(c.variable);
     }
   }
+  const std::vector<VariablePtr> scales = loss_scales_of(loss, history);
+  const bool is_scaled_twice = std::ranges::adjacent_find(scales) != scales.end();
   Where where = current_where();
   EmitterScope scope(*this);
   const std::vector<Tensor> grads =
@@ -55,7 +56,16 @@ void EagerEmitter::backward(const Tensor& loss) {
       left = {grads[i], others};
     }
     left.scales.insert(scales.begin(), scales.end());
+    left.is_scaled_twice = left.is_scaled_twice || is_scaled_twice;
   }
+}
+
+std::vector<VariablePtr> EagerEmitter::loss_scales_of(const Tensor& loss,
+                                                      const History& history) const {
+  std::map<std::uint32_t, VariablePtr> reads;
+  for (std::uint32_t n : tape_.states())
+    if (const VariablePtr& v = values_.at({n, 0})->variable; is_loss_scale(*v)) reads[n] = v;
+  return loss_scales_on(tape_, history, cell(loss).id, reads);
 }
 
 void EagerEmitter::forget_gradients(std::span<const VariablePtr> variables) {
@@ -105,10 +115,13 @@ void EagerEmitter::note_divided(const VariablePtr& parameter) {
   LeftGradient& left = gradients_.at(parameter);
   for (auto& [variable, version] : left.by) version = kDivided;
   left.scales.clear();
+  left.is_scaled_twice = false;
 }
 
 void EagerEmitter::forget_scales(const VariablePtr& parameter) {
-  gradients_.at(parameter).scales.clear();
+  LeftGradient& left = gradients_.at(parameter);
+  left.scales.clear();
+  left.is_scaled_twice = false;
 }
 
 bool EagerEmitter::gradient_has_scale_besides(const VariablePtr& of,
@@ -117,6 +130,11 @@ bool EagerEmitter::gradient_has_scale_besides(const VariablePtr& of,
   return it != gradients_.end() && std::ranges::any_of(it->second.scales, [&](const auto& scale) {
            return std::ranges::find(known, scale.lock()) == known.end();
          });
+}
+
+bool EagerEmitter::gradient_is_scaled_twice(const VariablePtr& of) const {
+  const auto it = gradients_.find(of);
+  return it != gradients_.end() && it->second.is_scaled_twice;
 }
 
 Tensor EagerEmitter::gradient_of(const VariablePtr& variable) const {

@@ -44,6 +44,8 @@ struct EagerCell {
   std::optional<std::uint64_t> youngest_argument = std::nullopt;
   std::uint64_t passed = 0;     // the youngest cell when a step's backward passed it on the tape
   std::int64_t first_use = -1;  // of a gradient: Emitter::first_use
+  // Of a gradient: those that its loss is multiplied with (frontend/loss_scale_uses.h).
+  std::vector<VariablePtr> loss_scales = {};
 };
 
 // Inside: executes ops as they are called and records them on a tape.
@@ -107,6 +109,9 @@ class EagerEmitter : public Emitter {
   // kNoVersion: not all from the same, or not from `by`.
   static constexpr std::uint64_t kNoVersion = UINT64_MAX, kDivided = UINT64_MAX - 1;
   std::uint64_t gradient_version(const VariablePtr& of, const VariablePtr& by) const;
+  static void note_loss_scales(const Tensor& gradient, const std::vector<VariablePtr>& scales) {
+    static_cast<EagerCell*>(gradient.held().get())->loss_scales = scales;
+  }
   // The gradient that a parameter holds was divided by the loss scale that it comes by.
   void note_divided(const VariablePtr& parameter);
   // A loop has said what the gradient is: whether a loss scale is in it is its own to know.
@@ -114,6 +119,8 @@ class EagerEmitter : public Emitter {
   // Whether one of those losses was multiplied with a loss scale that is none of `known`, and
   // nothing has divided the gradient since.
   bool gradient_has_scale_besides(const VariablePtr& of, std::span<const VariablePtr> known) const;
+  // Whether one of those losses was multiplied twice with one loss scale.
+  bool gradient_is_scaled_twice(const VariablePtr& of) const;
   // What has been drawn at each place since the random state last changed or was set: what comes
   // behind a step draws other numbers anyway, and a loop must not depend on what ran before it.
   DrawCounts& draws();
@@ -145,6 +152,8 @@ class EagerEmitter : public Emitter {
   // The same value in a cell of its own, which the tape does not know. It borrows nothing: an owner
   // knows of one value over its memory, not of others.
   CellPtr copy_of(const EagerCell& c);
+  // Those of loss_scales_on() (frontend/loss_scale_uses.h).
+  std::vector<VariablePtr> loss_scales_of(const Tensor& loss, const History& history) const;
   // Memory of its own instead of borrowed memory.
   static void own(EagerCell& c);
   std::vector<CellPtr> execute(const OpCall& asked, std::span<const Tensor> in,
@@ -204,6 +213,7 @@ class EagerEmitter : public Emitter {
     VersionsRead by;
     // Loss scales that one of the losses was multiplied with, and nothing has divided by.
     std::set<std::weak_ptr<Variable>, std::owner_less<>> scales = {};
+    bool is_scaled_twice = false;  // with one of them
   };
   std::map<std::weak_ptr<Variable>, LeftGradient, std::owner_less<>> gradients_;
   // Targets whose gradients were taken for some of the trainable parameters they depend on.

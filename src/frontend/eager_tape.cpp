@@ -16,6 +16,7 @@
 #include "frontend/eager_emitter.h"
 #include "frontend/eager_taps.h"
 #include "frontend/hooks.h"
+#include "frontend/loss_scale_uses.h"
 #include "frontend/variable_values.h"
 #include "ops/binary.h"
 #include "ops/broadcast.h"
@@ -217,6 +218,7 @@ std::vector<Tensor> EagerEmitter::variable_gradients(const Tensor& target, const
     for (std::uint32_t n : tape_.states())
       if (history.holds(n) && is_loss_scale(*values_.at({n, 0})->variable))
         throw is_scaled_already();
+  if (LossScalesMet::is_asked()) LossScalesMet::tell(loss_scales_of(target, history));
   std::map<const Variable*, std::vector<std::uint32_t>> values;  // nodes, oldest first
   for (std::uint32_t n : tape_.states())
     if (history.holds(n)) values[values_.at({n, 0})->variable.get()].push_back(n);

@@ -12,6 +12,7 @@
 #include "frontend/give_up.h"
 #include "frontend/left_gradients.h"
 #include "frontend/premises.h"
+#include "frontend/sums_scale.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
 #include "ops/constant.h"
@@ -189,9 +190,11 @@ StepResult GradScaler::step(Optimizer& optimizer, const Tensor& loss) {
     throw out_of_turn("step() a second time since the last update()", "update() between them");
   const bool is_scaled = is_enabled() && r.stage == Stage::Ready;
   if (r.stage == Stage::Unscaled) need_divided(optimizer.trained().parameters(), state_.scale);
-  if (!is_enabled()) need_no_scale(optimizer.given(), {&optimizer.scale, 1});
+  if (!is_enabled()) need_no_scale(optimizer.given());
   const std::vector<Tensor> gradients =
       left_gradients(optimizer, is_scaled ? &state_.scale : nullptr, steady_since());
+  if (optimizer.accumulation() > 1)
+    sums_scale(optimizer).check(is_scaled ? state_.scale : nullptr, steady_since());
   GradientState given;
   given.scale = is_scaled ? scale_now() : full({}, 1.0, DType::F32);
   given.finite = r.finite;

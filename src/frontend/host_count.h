@@ -1,9 +1,10 @@
 // What the host does with each run of a program, beside the program: counts that it keeps in
-// variables which no program reads, gradients of backward() that it drops.
+// variables which no program reads, or for itself, gradients of backward() that it drops.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -13,11 +14,12 @@
 namespace aloft {
 
 struct HostCount {
-  VariablePtr in;                                      // i32[]
+  VariablePtr in = nullptr;                            // i32[]; null: `beside` has it
   std::function<std::int32_t(std::int32_t now)> next;  // throws where it forbids what comes
   std::int32_t before = 0;                             // of the run that is going on
-  std::int32_t now() const { return in->buffer->read_one<std::int32_t>(); }
-  void set(std::int32_t count) const { in->buffer->write_one(count); }
+  std::shared_ptr<std::int32_t> beside = nullptr;      // a number of the host's alone
+  std::int32_t now() const { return in ? in->buffer->read_one<std::int32_t>() : *beside; }
+  void set(std::int32_t count) const { in ? in->buffer->write_one(count) : void(*beside = count); }
 };
 
 // Changes the count: at once in eager mode, before each run of the program in a traced function.

@@ -7,6 +7,7 @@
 #include "frontend/eager.h"
 #include "frontend/eager_emitter.h"
 #include "frontend/premises.h"
+#include "frontend/sums_scale.h"
 #include "frontend/update_phase.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
@@ -53,6 +54,13 @@ void need_scaled(const std::vector<VariablePtr>& parameters, const VariablePtr& 
           .advice(
               "scaler.scale(loss) of the loss itself; GradScaler(optimizer) is over the scale "
               "that amp::initialize gave the optimizer");
+    if (eager().gradient_is_scaled_twice(p))
+      throw UserError("E0808", "the gradients are multiplied twice with a loss scale")
+          .saw(of +
+               " of a loss that was scaled before scaler.scale(), by it or by the block of "
+               "amp::scale_loss()")
+          .need("scaler.scale(loss) of the loss itself, once")
+          .advice("optimizer.zero_grad() drops the gradients");
     const std::uint64_t version = eager().gradient_version(p, scale);
     if (version == EagerEmitter::kDivided)
       throw UserError("E0808", "the gradients are divided by the loss scale already")
@@ -66,9 +74,9 @@ void need_scaled(const std::vector<VariablePtr>& parameters, const VariablePtr& 
   }
 }
 
-void need_no_scale(const std::vector<VariablePtr>& parameters, std::span<const VariablePtr> own) {
+void need_no_scale(const std::vector<VariablePtr>& parameters) {
   for (const VariablePtr& p : parameters)
-    if (eager().gradient_has_scale_besides(p, own))
+    if (eager().gradient_has_scale_besides(p, {}))
       throw UserError("E0808", "the gradients are multiplied with a loss scale of another step")
           .saw("a gradient of '" + p->name.str() + "' of a loss that a scaler has scaled")
           .need("scaler.step(optimizer) of that scaler, or scaler.unscale_(optimizer) before it")
@@ -84,6 +92,19 @@ void need_divided(const std::vector<VariablePtr>& parameters, const VariablePtr&
 }
 
 namespace {
+// A limit is one of the gradients themselves, not of what a loss scale makes of them.
+void need_no_scale_to_clip(const char* what, const std::vector<VariablePtr>& parameters) {
+  for (const VariablePtr& p : parameters)
+    if (eager().gradient_has_scale_besides(p, {}))
+      throw UserError("E0808", std::string(what) + " of gradients that a loss scale is in")
+          .saw("a gradient of '" + p->name.str() + "' of a loss that a scaler has scaled")
+          .need("gradients that are divided by it")
+          .advice(
+              "call scaler.unscale_(optimizer) first, or clip behind the block of "
+              "amp::scale_loss(), or have the step do it: clip_norm and clip_value of the "
+              "optimizer");
+}
+
 void replace_gradient(const VariablePtr& parameter, const Tensor& gradient) {
   need_eager("set_grad()");
   const Tensor before = grad_of(parameter);
@@ -110,6 +131,7 @@ void set_grad(const VariablePtr& parameter, const Tensor& gradient) {
 Tensor clip_grad_norm_(const std::vector<VariablePtr>& parameters, double max_norm) {
   need_eager("clip_grad_norm_()");
   need_above_0("max_norm", max_norm);
+  need_no_scale_to_clip("clip_grad_norm_()", parameters);
   std::vector<VariablePtr> owners;
   std::vector<Tensor> gradients;
   for (const VariablePtr& p : parameters)
@@ -130,12 +152,24 @@ Tensor clip_grad_norm_(const std::vector<VariablePtr>& parameters, double max_no
 void clip_grad_value_(const std::vector<VariablePtr>& parameters, double most) {
   need_eager("clip_grad_value_()");
   need_above_0("the largest value", most);
+  need_no_scale_to_clip("clip_grad_value_()", parameters);
   for (const VariablePtr& p : parameters)
     if (const Tensor g = grad_of(p); g.is_defined()) {
       const UpdatePhase phase;
       replace_gradient(p, clamp(g, -most, most));
     }
 }
+
+namespace {
+// What leaves the gradients that a step looks for.
+const char* first_call(const Optimizer& optimizer, bool is_scaled) {
+  if (!is_scaled) return "call loss.backward() first";
+  if (own_scale(optimizer))
+    return "call amp::scale_loss(loss, optimizer).backward(), or scaler.scale(loss).backward() of "
+           "GradScaler(optimizer), first";
+  return "call scaler.scale(loss).backward() first";
+}
+}  // namespace
 
 std::vector<Tensor> left_gradients(Optimizer& whole, const VariablePtr* scale,
                                    std::uint64_t since) {
@@ -150,9 +184,7 @@ std::vector<Tensor> left_gradients(Optimizer& whole, const VariablePtr* scale,
   if (!any)
     throw UserError("E0808", "there are no gradients to step with")
         .need("a backward() before every step")
-        .advice(
-            "call amp::scale_loss(loss, optimizer).backward(), or scaler.scale(loss).backward(), "
-            "first");
+        .advice(first_call(optimizer, scale != nullptr));
   if (scale) need_scaled(optimizer.parameters(), *scale, since);
   for (std::size_t i = 0; i < all.size(); ++i)
     if (!all[i].is_defined()) {

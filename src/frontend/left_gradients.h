@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "frontend/optimizer.h"
@@ -18,10 +17,11 @@ void set_grad(const VariablePtr& parameter, const Tensor& gradient);
 // torch.nn.utils.clip_grad_norm_(parameters, max_norm): the gradients times max_norm over their
 // global L2 norm where that is larger (+ 1e-6, as there), so that all keep their proportions.
 // Returns the norm before, f32[]. Of a norm that is not finite the gradients become NaN, and the
-// step is skipped. UserError E0814 unless max_norm is above 0.
+// step is skipped. UserError E0814 unless max_norm is above 0, E0808 where a gradient is multiplied
+// with a loss scale still.
 Tensor clip_grad_norm_(const std::vector<VariablePtr>& parameters, double max_norm);
 // torch.nn.utils.clip_grad_value_: each element cut at -most and most. UserError E0814 unless it is
-// above 0.
+// above 0, E0808 as above.
 void clip_grad_value_(const std::vector<VariablePtr>& parameters, double most);
 
 // Inside: those of the optimizer's parameters in its order, zeros for parameters that no loss
@@ -30,13 +30,12 @@ void clip_grad_value_(const std::vector<VariablePtr>& parameters, double most);
 std::vector<Tensor> left_gradients(Optimizer& optimizer, const VariablePtr* scale,
                                    std::uint64_t since = 0);
 // Inside: UserError E0808 where backward() left one of them a gradient of a loss that was not
-// multiplied with this loss scale, or with another one too, or with an older value than that of
-// version `since` on, or one that is divided by it already.
+// multiplied with this loss scale, or with it twice, or with another one too, or with an older
+// value than that of version `since` on, or one that is divided by it already.
 void need_scaled(const std::vector<VariablePtr>& parameters, const VariablePtr& scale,
                  std::uint64_t since = 0);
-// Inside: UserError E0808 where one of their gradients is multiplied with a loss scale still, but
-// for `own`, which are 1.
-void need_no_scale(const std::vector<VariablePtr>& parameters, std::span<const VariablePtr> own);
+// Inside: UserError E0808 where one of their gradients is multiplied with a loss scale still.
+void need_no_scale(const std::vector<VariablePtr>& parameters);
 // Inside: UserError E0808 where one of their gradients is not divided by this loss scale.
 void need_divided(const std::vector<VariablePtr>& parameters, const VariablePtr& scale);
 

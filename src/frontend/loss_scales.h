@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "frontend/optimizer.h"
+#include "frontend/sums_scale.h"
 
 namespace aloft::amp {
 
@@ -21,6 +22,8 @@ struct LossScales {
     Tensor untold = {};
   };
   std::vector<One> each;
+  // What accumulate() of each optimizer has summed, by Optimizer::micro_batches().
+  std::map<VariablePtr, SumsScale> sums = {};
   bool is_initialized = false;  // amp::initialize has made their optimizers, enabled or not
   bool says_overflows = false;  // on stderr, behind each step that they skip
 

@@ -10,9 +10,11 @@
 #include "frontend/give_up.h"
 #include "frontend/hooks.h"
 #include "frontend/host_count.h"
+#include "frontend/loss_scale_uses.h"
 #include "frontend/loss_scales.h"
 #include "frontend/optimizer.h"
 #include "frontend/random.h"
+#include "frontend/sums_scale.h"
 #include "frontend/update_phase.h"
 #include "frontend/variable_values.h"
 #include "graph/graph.h"
@@ -276,6 +278,25 @@ GradStats update_early(const std::vector<Tensor>& gradients, const GradientState
   return grad_verdict(divisor, squares, 0, sought);
 }
 
+// Gradients of a loss times the optimizer's scale, or as gradients_of() gave them where it has
+// none. Those that a loop has computed anew it has divided, or not, as it knows.
+void need_own_scale(const std::vector<Tensor>& gradients, const Optimizer& opt) {
+  const VariablePtr own = own_scale(opt);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const std::vector<VariablePtr> in = noted_loss_scales(gradients[i]);
+    if (in.empty() || (in.size() == 1 && in[0] == own)) continue;
+    throw UserError("E0808", "the gradients are multiplied with another loss scale than the step's")
+        .saw("a gradient of '" + opt.parameters()[i]->name.str() +
+             "' of a loss that a scaler has scaled" +
+             (own && std::ranges::count(in, own) == 2 ? ", with the optimizer's own scale besides"
+                                                      : ""))
+        .need("gradients of the loss itself, or the scaler's scale divided out of them")
+        .advice(
+            "scaler.unscale(gradients) of a LossScaler; or scaler.scale(loss).backward() and "
+            "scaler.step(optimizer)");
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> culprit_names(const Optimizer& opt) {
@@ -298,7 +319,11 @@ std::vector<Tensor> scaled_gradients(const Tensor& loss, Optimizer& opt) {
   w.phase = Phase::Backward;
   Emitter& e = *loss.emitter();
   EmitterScope scope(e);
-  return e.variable_gradients(loss, e.state(opt.scale), opt.trained().parameters(), w);
+  const LossScalesMet asked;
+  const std::vector<Tensor> gradients =
+      e.variable_gradients(loss, e.state(opt.scale), opt.trained().parameters(), w);
+  note_loss_scales(gradients, asked.met(), own_scale(opt));
+  return gradients;
 }
 
 StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, Optimizer& whole) {
@@ -326,8 +351,12 @@ StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, 
   const Tensor applied = e.state(opt.applied);
   const Ints sought = backward_order(gradients, opt);
   Tensor divisor = scale;
+  if (!given.scale.is_defined()) need_own_scale(gradients, opt);
   if (opt.accumulation() > 1) {
+    // Where a scale is given its giver has checked the sums.
+    if (!given.scale.is_defined()) sums_scale(opt).check(own_scale(opt));
     whole.count_last_micro_batch();
+    sums_scale(opt).forget();
     gradients = add_accumulated(gradients, opt);
     divisor = scale * static_cast<double>(opt.accumulation());
   }
@@ -349,6 +378,7 @@ void Optimizer::zero_grad() {
   UpdatePhase phase;
   forget_left_gradients(given());
   empty_accumulators(*this);
+  if (accumulation() > 1) sums_scale(*this).forget();
   count_none();
 }
 
@@ -410,12 +440,18 @@ Tensor accumulate(const Tensor& loss, Optimizer& whole) {
     throw UserError("E0808", "accumulate() has no sums to add to")
         .saw("an optimizer that takes one batch an update")
         .advice("optimizer.set_accumulation(N), with N 2 or more, before the first step");
-  const bool has_own = whole.scaler().kind != scalar::ScalerKind::None;
+  const VariablePtr own = own_scale(whole);
   const std::vector<Tensor> gradients =
-      has_own ? gradients_of_unscaled(loss, whole) : scaled_gradients(loss, whole);
+      own ? gradients_of_unscaled(loss, whole) : scaled_gradients(loss, whole);
+  const std::vector<VariablePtr> others = noted_loss_scales(gradients[0]);
+  if (others.size() > 1)
+    throw UserError("E0808", "a micro-batch is multiplied with two loss scales")
+        .saw("accumulate() of a loss that was scaled twice")
+        .need("scaler.scale(loss) of the loss itself, once");
   const Optimizer& opt = whole.trained();
   UpdatePhase phase;
   const std::vector<Tensor> sums = add_accumulated(gradients, opt);
+  sums_scale(whole).add(others.empty() ? own : others[0]);
   whole.count_micro_batch();
   for (std::size_t i = 0; i < sums.size(); ++i)
     current_emitter().update(opt.accumulators()[i], sums[i]);

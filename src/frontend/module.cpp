@@ -150,10 +150,12 @@ Module* Module::find(std::string_view path) {
 bool Module::is_training() const { return read_premise(mode_, mode_->training); }
 
 // A part of a prepared model that is called by itself, or by a model whose operator() is no call(),
-// has the model's precision, unless another one governs there or a block has taken casts back.
+// has the model's precision, also in a block of autocast around it, unless another model's governs
+// there or the block has taken casts back.
 Policy Module::policy() const {
   Policy policy = read_premise(mode_, mode_->policy);
-  if (policy || current_where().policy || amp::casts_are_off()) return policy;
+  if (policy || amp::casts_are_off()) return policy;
+  if (current_where().policy && !amp::a_block_around_governs()) return policy;
   for (const Module* m = parent_; m && !policy; m = m->parent_)
     policy = read_premise(m->mode_, m->mode_->policy);
   return policy;

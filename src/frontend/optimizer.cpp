@@ -382,6 +382,8 @@ void Optimizer::drop_micro_batches() {
   }
   if (const VariablePtr& done = modes().done; done && done->buffer)
     done->buffer->write_one(std::int32_t{0});
+  for (const auto& [done, sums] : loss_scales().sums)
+    if (done == modes().done) sums.forget_now();
 }
 
 void Optimizer::set_accumulation(int micro_batches) {

@@ -14,6 +14,7 @@
 #include "frontend/left_gradients.h"
 #include "frontend/loss_scales.h"
 #include "frontend/premises.h"
+#include "frontend/sums_scale.h"
 #include "frontend/update_phase.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
@@ -36,12 +37,6 @@ LossScales::One& scale_of(const Optimizer& optimizer, std::size_t loss_id) {
         .need("0 to " + std::to_string(each.size() - 1))
         .advice("amp::Options::num_losses says how many there are");
   return each[loss_id];
-}
-
-std::vector<VariablePtr> scales_of(const Optimizer& optimizer) {
-  std::vector<VariablePtr> all;
-  for (const LossScales::One& loss : optimizer.loss_scales().each) all.push_back(loss.state.scale);
-  return all;
 }
 
 UserError out_of_turn(const std::string& saw, const std::string& need) {
@@ -133,7 +128,9 @@ ScaledLoss::ScaledLoss(const Tensor& loss, Optimizers optimizers, const ScaleLos
   for (const Optimizer& o : optimizers_) check_gradients(o);
   const Optimizer& first = *optimizers_.begin();
   static_cast<Tensor&>(*this) =
-      loss * current_emitter().state(scale_of(first, options_.loss_id).state.scale);
+      has_scale(first)
+          ? loss * current_emitter().state(scale_of(first, options_.loss_id).state.scale)
+          : loss;
   // Nothing is refused from here on.
   is_open_ = true;
   for (const Optimizer& o : optimizers_) {
@@ -295,12 +292,13 @@ StepResult step(const Tensor& loss, Optimizer& optimizer) {
     if (scale)
       for (const VariablePtr& p : owners_of(optimizer)) check_version(p, *scale);
     else
-      need_no_scale(optimizer.given(), scales_of(optimizer));
+      need_no_scale(optimizer.given());
     StepResult result = apply_gradients(loss, std::move(gradients), optimizer);
     r = {};
     return result;
   }
   for (const VariablePtr& p : owners_of(optimizer)) check_divided(p, optimizer, r.losses);
+  if (optimizer.accumulation() > 1) sums_scale(optimizer).check(nullptr);
   StepResult result = update_parameters(loss, left_gradients(optimizer, nullptr), optimizer,
                                         {.scale = full({}, 1.0, DType::F32), .finite = r.finite});
   result.loss_scale = r.scale;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "frontend/ended_trace.h"
 #include "frontend/hooks.h"
+#include "frontend/loss_scale_uses.h"
 #include "frontend/premises.h"
 #include "frontend/random.h"
 #include "frontend/taken_calls.h"
@@ -231,6 +232,13 @@ std::vector<Tensor> TraceEmitter::variable_gradients(const Tensor& target, const
     for (const auto& [variable, its] : values_)
       for (ValueId id : its.read)
         if (history.holds(id.node) && is_loss_scale(*variable)) throw is_scaled_already();
+  if (LossScalesMet::is_asked()) {
+    std::map<std::uint32_t, VariablePtr> scales;
+    for (const auto& [variable, its] : values_)
+      if (is_loss_scale(*variable))
+        for (ValueId id : its.read) scales[id.node] = variable;
+    LossScalesMet::tell(loss_scales_on(graph(), history, target.id(), scales));
+  }
   std::vector<std::vector<Tensor>> values;  // of each variable, those that the target depends on
   std::vector<Tensor> wrt;
   bool depends = false;
@@ -312,6 +320,7 @@ TracedProgram trace(const std::string& name, const std::vector<InputSpec>& input
                     std::vector<DecisionRecord>* decisions, std::vector<Draw>* draws) {
   TracedProgram result;
   const HostPartScope host(&result.host);
+  const TracedLossScales loss_scales;
   result.graph.name = name;
   const Front front;
   CastingEmitter& emitter = *front.emitter();

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "frontend/hooks.h"
+#include "frontend/loss_scale_uses.h"
 #include "ops/constant.h"
 #include "ops/identity.h"
 
@@ -78,7 +79,11 @@ std::vector<Tensor> gradients_of(const Tensor& loss, const std::vector<VariableP
   Emitter& e = emitter_of(loss);
   EmitterScope scope(e);
   const Where where = where_of_request();
-  return e.variable_gradients(loss, full({}, 1.0, DType::F32), parameters, where);
+  const LossScalesMet asked;
+  std::vector<Tensor> gradients =
+      e.variable_gradients(loss, full({}, 1.0, DType::F32), parameters, where);
+  note_loss_scales(gradients, asked.met());
+  return gradients;
 }
 
 }  // namespace aloft

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <span>
 
+#include "scalar/split_float.h"
 #include "scalar/stochastic_rounding.h"
 
 namespace aloft {
@@ -55,6 +56,13 @@ void KeptState::write(const std::vector<double>& values, const Bits& bits, HostA
   for (std::int64_t j = 0; j < n; j += scalar::kBlock)
     write_block(values, form, j, std::min(n, j + scalar::kBlock), bits, blocks);
   std::ranges::copy(memory, kept.values.begin());
+}
+
+double split_master(const HostArray& near, const HostArray& rests, std::int64_t j) {
+  const std::int64_t n = near.numel();
+  const auto byte = [&](std::int64_t i) { return static_cast<unsigned>(rests[i]); };
+  const auto rest = static_cast<std::uint16_t>(byte(2 * j) | byte(2 * j + 1) << 8);
+  return scalar::join({scalar::bf16_of(near[j]), rest, (byte(2 * n + j / 8) >> (j % 8) & 1u) != 0});
 }
 
 double rounded_at_random(double value, DType type, std::uint16_t bits) {

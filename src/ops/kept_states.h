@@ -21,6 +21,9 @@ struct KeptState {
              const std::function<std::uint16_t(std::int64_t)>& bits, HostArray& kept) const;
 };
 
+// Element j of a split master: its value, of the bf16 parameter `near` and the bytes of remainders.
+double split_master(const HostArray& near, const HostArray& rests, std::int64_t j);
+
 // A bf16 parameter or state, rounded at random; in any other type as it is.
 double rounded_at_random(double value, DType type, std::uint16_t bits);
 

@@ -105,14 +105,7 @@ void need_random(const UpdateLayout& l, const UpdateAttrs& a, Infer& c) {
           "one for each of " + std::to_string(l.count) + " parameters");
 }
 
-// The master of element j: its value, and its bits from and to the remainders.
-double master_value(const HostArray& p, const HostArray& rests, std::int64_t j) {
-  const std::int64_t n = p.numel();
-  const auto byte = [&](std::int64_t i) { return static_cast<unsigned>(rests[i]); };
-  const auto rest = static_cast<std::uint16_t>(byte(2 * j) | byte(2 * j + 1) << 8);
-  return scalar::join({scalar::bf16_of(p[j]), rest, (byte(2 * n + j / 8) >> (j % 8) & 1u) != 0});
-}
-
+// Its bits to the remainders.
 void put_master(double value, HostArray& p, HostArray& rests, std::int64_t j) {
   const scalar::SplitFloat s = scalar::split(static_cast<float>(value));
   p[j] = scalar::f32_of(s.near);
@@ -184,7 +177,7 @@ class Evaluation {
   ElementValues element(int i, std::int64_t j, const StateValues& states) const {
     const HostArray &p = c_.in[layout_.parameter(i)], &g = c_.in[layout_.gradient(i)];
     ElementValues e;
-    e.value = layout_.is_split()     ? master_value(p, c_.in[layout_.master_of(i)], j)
+    e.value = layout_.is_split()     ? split_master(p, c_.in[layout_.master_of(i)], j)
               : layout_.has_master() ? double(c_.in[layout_.master_of(i)][j])
                                      : double(p[j]);
     e.gradient = g[j] * c_.in[UpdateLayout::kMultiplier][0];

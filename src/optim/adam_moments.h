@@ -11,16 +11,20 @@
 
 namespace aloft::optim {
 
-// The options of O, `more` of its own behind them.
+// The options of O, `more` of its own behind them; what eps is added to is O's own to say.
 template <class O, class... More>
-auto adam_options(const More&... more) {
+auto adam_options_with(std::string_view eps, const More&... more) {
   constexpr std::string_view kForget = "the moments go on, and forget faster or slower";
   return FieldList{
       option("beta1", &O::beta1, {0, 1, true}, "decays of the moments", kForget, "betas"),
       option("beta2", &O::beta2, {0, 1, true}, "decay of the second moment", kForget, "betas"),
-      option("eps", &O::eps, {0, 1}, "added to the root of the second moment",
+      option("eps", &O::eps, {0, 1}, eps,
              "the moments go on; small gradients move weights more or less"),
       more...};
+}
+template <class O, class... More>
+auto adam_options(const More&... more) {
+  return adam_options_with<O>("added to the root of the second moment", more...);
 }
 // The same of Adam and AdamW.
 template <class O>
@@ -46,6 +50,8 @@ inline constexpr std::array<std::string_view, 3> kAmsGradStates = {"exp_avg", "e
 inline constexpr std::array<std::string_view, 2> kAmsGradSquares = {"exp_avg_sq", "max_exp_avg_sq"};
 
 // A weight decay of either kind: what is added to the gradient, by which the weight shrinks.
+inline constexpr std::string_view kDecayAdded = "(decoupled_decay ? 0 : weight_decay)";
+inline constexpr std::string_view kDecayShrinks = "(decoupled_decay ? 1 - lr * weight_decay : 1)";
 struct DecayOf {
   double added, shrink;
   template <class O>

@@ -23,7 +23,7 @@ struct Adamax {
   operator OptimizerSpec() const;
 
   // Inside: the formula (optim/formula.h).
-  static auto fields() { return adam_options<Adamax>(); }
+  static auto fields() { return adam_options_with<Adamax>("added to the size of each gradient"); }
   static constexpr std::array<std::string_view, 2> kStates = {"exp_avg", "exp_inf"};
   static constexpr std::array<std::string_view, 1> kNotNegative = {"exp_inf"};
   static constexpr std::array<std::string_view, 5> kNumbers = {

@@ -39,7 +39,7 @@ struct BertAdam {
   static constexpr std::array<std::string_view, 0> kFlags = {};
   static constexpr std::array<std::string_view, 1> kSquares = {"g"};
   static constexpr std::array<std::string_view, 1> kTensorNumbers = {
-      "(max_grad_norm > 0 ? min(1, max_grad_norm / (|g| + 1e-6)) : 1)"};
+      "(max_grad_norm > 0 ? min(1, max_grad_norm / (norm(g) + 1e-6)) : 1)"};
   std::array<double, 6> numbers(const UpdateStep& s) const {
     return {1 - beta1, beta2, 1 - beta2, eps, s.lr, s.weight_decay};
   }

@@ -144,14 +144,17 @@ scalar::TermNames names_of() {
   return names;
 }
 
-// The states first, then what is squared: the parameter's new value is written with their names. A
-// new value is primed.
+// The definitions first, equations of what the names of numbers and flags name (F::kDefinitions,
+// where there are any), the states, then what is squared: the parameter's new value is written with
+// their names. A new value is primed.
 template <class F>
 void add_text(FormulaRecord& record) {
   const auto out = F::step(element_of_terms<F>());
   const scalar::TermNames plain = names_of<F>();
   scalar::TermNames names = plain;
   std::set<std::string> operations;
+  if constexpr (requires { F::kDefinitions; })
+    record.text.assign(F::kDefinitions.begin(), F::kDefinitions.end());
   const auto say = [&](const std::string& what, const auto& term) {
     record.text.push_back(what + " = " + text_of(term, names));
     names.known.emplace_back(text_of(term, plain), what);

@@ -27,7 +27,8 @@ struct Lamb {
       "eps",         "(1 - beta1^t)", "lr",          "weight_decay"};
   static constexpr std::array<std::string_view, 0> kFlags = {};
   static constexpr std::array<std::string_view, 2> kSquares = {"p", "u"};
-  static constexpr std::array<std::string_view, 1> kTensorNumbers = {"(|p| / |u|, or 1)"};
+  static constexpr std::array<std::string_view, 1> kTensorNumbers = {
+      "(norm(p) > 0 and norm(u) > 0 ? norm(p) / norm(u) : 1)"};
   std::array<double, 8> numbers(const UpdateStep& s) const {
     const AdamCorrections c(*this, s.applied);
     return {1 - beta1, beta2, 1 - beta2, c.root, eps, c.mean, s.lr, s.weight_decay};

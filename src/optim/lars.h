@@ -38,7 +38,8 @@ struct Lars {
   static constexpr std::array<std::string_view, 0> kFlags = {};
   static constexpr std::array<std::string_view, 2> kSquares = {"p", "g"};
   static constexpr std::array<std::string_view, 1> kTensorNumbers = {
-      "(trust * |p| / (|g| + weight_decay * |p| + eps), or 1)"};
+      "(norm(p) > 0 and norm(g) > 0 ? trust * norm(p) / (norm(g) + (decays ? weight_decay : 0) * "
+      "norm(p) + eps) : 1)"};
   std::array<double, 5> numbers(const UpdateStep& s) const {
     return {s.lr, momentum, trust, eps, s.weight_decay};
   }

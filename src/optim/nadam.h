@@ -32,16 +32,21 @@ struct NAdam {
   }
   static constexpr auto kStates = kAdamStates;
   static constexpr auto kNotNegative = kAdamSquares;
-  static constexpr std::array<std::string_view, 9> kNumbers = {"(1 - beta1)",
-                                                               "beta2",
-                                                               "(1 - beta2)",
-                                                               "sqrt(1 - beta2^t)",
-                                                               "eps",
-                                                               "(lr (1 - mu) / (1 - mu_1 ... mu))",
-                                                               "(lr mu+ / (1 - mu_1 ... mu mu+))",
-                                                               "weight_decay",
-                                                               "(1 - lr * weight_decay)"};
+  static constexpr std::array<std::string_view, 9> kNumbers = {
+      "(1 - beta1)",
+      "beta2",
+      "(1 - beta2)",
+      "sqrt(1 - beta2^t)",
+      "eps",
+      "(lr * (1 - mu) / (1 - mu_all))",
+      "(lr * mu_next / (1 - mu_all * mu_next))",
+      kDecayAdded,
+      kDecayShrinks};
   static constexpr std::array<std::string_view, 0> kFlags = {};
+  static constexpr std::array<std::string_view, 3> kDefinitions = {
+      "mu = beta1 * (1 - 0.5 * 0.96^(t * momentum_decay))",
+      "mu_next = beta1 * (1 - 0.5 * 0.96^((t + 1) * momentum_decay))",
+      "mu_all = product for i from 1 to t of beta1 * (1 - 0.5 * 0.96^(i * momentum_decay))"};
   std::array<double, 9> numbers(const UpdateStep& s) const {
     const AdamCorrections c(*this, s.applied);
     const DecayOf decay(*this, s);

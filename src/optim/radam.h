@@ -28,12 +28,18 @@ struct RAdam {
   static auto fields() { return decoupled_adam_options<RAdam>(); }
   static constexpr auto kStates = kAdamStates;
   static constexpr auto kNotNegative = kAdamSquares;
-  static constexpr std::array<std::string_view, 8> kNumbers = {
-      "(1 - beta1)",          "beta2",
-      "(1 - beta2)",          "eps",
-      "(lr / (1 - beta1^t))", "(r * sqrt(1 - beta2^t))",
-      "weight_decay",         "(1 - lr * weight_decay)"};
-  static constexpr std::array<std::string_view, 1> kFlags = {"r is there"};
+  static constexpr std::array<std::string_view, 8> kNumbers = {"(1 - beta1)",
+                                                               "beta2",
+                                                               "(1 - beta2)",
+                                                               "eps",
+                                                               "(lr / (1 - beta1^t))",
+                                                               "(r * sqrt(1 - beta2^t))",
+                                                               kDecayAdded,
+                                                               kDecayShrinks};
+  static constexpr std::array<std::string_view, 1> kFlags = {"n > 5"};
+  static constexpr std::array<std::string_view, 3> kDefinitions = {
+      "n_most = 2 / (1 - beta2) - 1", "n = n_most - 2 * t * beta2^t / (1 - beta2^t)",
+      "r = (n > 5 ? sqrt((n - 4) * (n - 2) * n_most / ((n_most - 4) * (n_most - 2) * n)) : 0)"};
   std::array<double, 8> numbers(const UpdateStep& s) const {
     const AdamCorrections c(*this, s.applied);
     const DecayOf decay(*this, s);

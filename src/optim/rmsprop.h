@@ -46,9 +46,15 @@ struct RmsPropFormula {
   static constexpr std::array<std::string_view, 1> kNotNegative = {"square_avg"};
   static constexpr bool kNeedsWholeStates = kCentered;
   static constexpr std::array<std::string_view, 8> kNumbers = {
-      "alpha",    "(1 - alpha)", "eps within", "eps beside",
-      "momentum", "rate within", "rate",       "weight_decay"};
-  static constexpr std::array<std::string_view, 1> kFlags = {"begins at 1"};
+      "alpha",
+      "(1 - alpha)",
+      "(tensorflow ? eps : 0)",
+      "(tensorflow ? 0 : eps)",
+      "momentum",
+      "(tensorflow ? lr : 1)",
+      kMomentum ? "(tensorflow ? 1 : lr)" : "lr",
+      "weight_decay"};
+  static constexpr std::array<std::string_view, 1> kFlags = {"tensorflow and first step"};
   std::array<double, 8> numbers(const UpdateStep& s) const {
     const bool tf = tensorflow;
     return {alpha,

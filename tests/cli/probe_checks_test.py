@@ -38,6 +38,20 @@ class Checks(ProgramTest):
                     self.assertEqual(len(numbers), len(set(numbers)))
                 shutil.rmtree(self.folder / "calls")
 
+    def test_updates_are_judged_by_what_their_bytes_stand_for(self):
+        for keys in (['optimizer.master="split"'], ['optimizer.states="8bit"'], ['optimizer.states="bf16"'],
+                     ['optimizer.kind="lamb"', 'precision="O0"'], ['optimizer.kind="lars"'],
+                     ['optimizer.kind="bert_adam"']):
+            with self.subTest(keys=keys):
+                given = [word for key in ['precision="O2:bf16"', *keys] for word in ("--set", key)]
+                self.aloft("probe", "run", "tiny.toml", "--out", "calls", "--task", "acc_check", "--at", "1",
+                           "--steps", "2", *given)
+                self.aloft("probe", "acc-check", "calls", "--out", "well")
+                updates = [call for call in self.checked("well") if call["phase"] == "update"]
+                self.assertTrue(updates)
+                self.assertEqual({(call["result"], call["message"]) for call in updates}, {("pass", "")})
+            shutil.rmtree(self.folder / "calls")
+
     def test_a_call_that_is_wrong_is_named(self):
         self.aloft("probe", "run", "tiny.toml", "--out", "damaged", "--task", "acc_check")
         folder = self.folder / "damaged/step0/rank"

@@ -10,6 +10,7 @@
 #include "frontend/grad_scaler.h"
 #include "models/mlp.h"
 #include "nn/linear.h"
+#include "ops/activation.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
 #include "ops/constant.h"
@@ -116,6 +117,55 @@ TEST(Autocast, WithAScalerIsO1) {
     std::erase_if(state, [](const auto& v) { return v.first.starts_with("scaler."); });
   EXPECT_EQ(states[0], states[1]);
   EXPECT_FALSE(states[0].empty());
+}
+
+// Its operator() is no call(), so that nothing but its layers says that it is prepared.
+struct Stack : nn::Module {
+  nn::Linear up{*this, "up", 4, 8}, down{*this, "down", 8, 3};
+  Tensor operator()(Operand x) const { return down(relu(up(x))); }
+};
+
+TEST(Autocast, APreparedModelThatIsCalledItselfKeepsItsPrecision) {
+  use_cpu();
+  for (const char* level : {"O1:bf16", "O2:bf16", "O3:bf16"}) {
+    Stack model, plain;
+    auto compiled = compile([&](const Tensor& t) {
+      const amp::autocast scope({.dtype = DType::F16});
+      return model(t);
+    });
+    auto [net, opt] = amp::initialize(model, optim::AdamW{}, level);
+    const Tensor x = ones(2, 4);
+    const std::vector<float> by_net = net(x).to_floats();
+    const amp::autocast outer, scope({.dtype = DType::F16});
+    for (const Tensor& y : {model(x), compiled(x)}) {
+      EXPECT_EQ(y.dtype(), DType::BF16) << level;
+      EXPECT_EQ(y.to_floats(), by_net) << level;
+    }
+    EXPECT_EQ(model.up(x).dtype(), DType::BF16) << level;
+    EXPECT_EQ(plain(x).dtype(), DType::F16) << level;  // what nobody has prepared
+    // What is off, as apex's disable_casts, is off for a model's own code.
+    const amp::autocast off({.enabled = false});
+    EXPECT_EQ(level == std::string("O1:bf16") ? model(x).dtype() : DType::F32, DType::F32);
+  }
+}
+
+struct CallsInABlock : nn::Module {
+  nn::Linear up{*this, "up", 4, 8};
+  Tensor operator()(Operand x) const {
+    return call(x, [&](const Tensor& t) {
+      const amp::autocast scope({.dtype = DType::F16});
+      return up(t);
+    });
+  }
+};
+
+TEST(Autocast, AScopeWithinAPreparedModelsCallGoverns) {
+  use_cpu();
+  CallsInABlock model;
+  auto [net, opt] = amp::initialize(model, optim::AdamW{}, "O1:bf16");
+  EXPECT_EQ(model(ones(2, 4)).dtype(), DType::F16);
+  const amp::autocast around({.dtype = DType::F16});
+  EXPECT_EQ(model(ones(2, 4)).dtype(), DType::F16);
 }
 
 TEST(Autocast, HoldsInTracedFunctions) {

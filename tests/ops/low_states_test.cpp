@@ -12,6 +12,7 @@
 #include "ops/kept_states.h"
 #include "ops/kernel_run.h"
 #include "ops/update.h"
+#include "ops/values_of_update.h"
 #include "scalar/philox.h"
 #include "scalar/stochastic_rounding.h"
 
@@ -81,6 +82,29 @@ class Call {
     return in;
   }
 
+  // The same of the values that the results in bytes stand for: the kernel's beside those of the
+  // op's meaning, and how far they may be apart.
+  struct Both {
+    std::vector<double> kernel, meaning, apart;
+  };
+  std::vector<Both> values(std::vector<HostArray> in, int step) const {
+    if (layout_.has_random) {
+      HostArray& rng = in.emplace_back(HostArray::zeros(DType::I64, {3}));
+      rng[0] = 42, rng[1] = step;
+    }
+    const std::string op = update_op_name(formula_);
+    const std::vector<HostArray> kernel = result(op, in, 1);
+    const std::vector<HostArray> meaning = evaluate_op(op_named(op), attrs_, in);
+    std::vector<Both> all;
+    for (std::size_t i = 0; i < kernel.size(); ++i) {
+      const auto meant = values_of_update(op, attrs_, meaning, i);
+      EXPECT_EQ(meant.has_value(), kernel[i].dtype == DType::U8);
+      if (meant)
+        all.push_back({values_of_update(op, attrs_, kernel, i)->values.doubles(),
+                       meant->values.doubles(), meant->apart});
+    }
+    return all;
+  }
   // Behind the call that sums where the formula needs sums.
   std::vector<HostArray> run(std::vector<HostArray> in, int step, int threads) const {
     if (formula_.sums > 0) in.push_back(result(sums_op_name(formula_), in, threads)[0]);
@@ -215,6 +239,32 @@ TEST(LowStates, SmallStepsAddUp) {
     for (const double x : v) mean += x / 512;
     const double want = 2.25 * (1 - std::pow(0.999, 2000));  // the gradient is 0.75 * 2
     EXPECT_NEAR(mean, want, 0.03 * want) << name_of(format);
+  }
+}
+
+// The bytes of a scale and of its codes differ by more than one where the values are neighbours;
+// what acc-check judges are the values.
+TEST(LowStates, StandForValuesThatAreNeighboursOfTheMeanings) {
+  for (const char* name : {"adamw", "lion", "momentum"}) {
+    const Call call(optim::formula_named(name), {StateFormat::Block8}, kSizes);
+    std::vector<HostArray> kept = empty_states(call, StateFormat::Block8, kSizes);
+    const std::vector<HostArray> parameters = first_parameters(DType::F32);
+    int moved = 0;
+    for (int step = 0; step < 3; ++step) {
+      const std::vector<HostArray> in = call.operands(parameters, kept, step);
+      for (const Call::Both& state : call.values(in, step))
+        for (std::size_t j = 0; j < state.meaning.size(); ++j) {
+          const double off = std::abs(state.kernel[j] - state.meaning[j]);
+          ASSERT_LE(off, state.apart[j] + 0x1p-20 * std::abs(state.meaning[j]))
+              << name << ", step " << step << ", element " << j;
+          // And no wider than the next code but one.
+          ASSERT_LE(state.apart[j], 0.13 * std::abs(state.meaning[j]) + 0x1p-13) << name;
+          moved += off > 0;
+        }
+      const auto out = call.run(in, step, 1);
+      kept.assign(out.begin() + kCount, out.end());
+    }
+    EXPECT_GT(moved, 0) << name;  // the meaning's scale is rounded from doubles
   }
 }
 

@@ -14,8 +14,10 @@ namespace aloft {
 
 class MeaningOfStep {
  public:
-  // For parameters of these shapes; `rest`: 1 for each that OptimizerSpec::rest names.
-  MeaningOfStep(const OptimizerSpec& spec, const std::vector<Shape>& shapes, const Ints& rest = {})
+  // For parameters of these shapes; `rest`: 1 for each that OptimizerSpec::rest names; `decay`: 1
+  // for each that decays, all of them where it is empty.
+  MeaningOfStep(const OptimizerSpec& spec, const std::vector<Shape>& shapes, const Ints& rest = {},
+                const Ints& decay = {})
       : spec_(spec), count_(shapes.size()) {
     GraphEmitter emitter(graph_);
     EmitterScope scope(emitter);
@@ -43,8 +45,9 @@ class MeaningOfStep {
         states_.push_back(shape);
       }
     }
-    const UpdateForm form{
-        .decay = Ints(count_, 1), .weight_decay = spec.weight_decay, .rest = rest};
+    const UpdateForm form{.decay = decay.empty() ? Ints(count_, 1) : decay,
+                          .weight_decay = spec.weight_decay,
+                          .rest = rest};
     const UpdateResults r = emit_update(spec.rule, o, form);
     std::size_t at = 0;
     const auto put = [&](const Tensor& t) { graph_.set_output(kept_name(at++), t.id()); };

@@ -43,6 +43,30 @@ TEST(Accuracy, SmallTensorsAreMeasuredLikeLargeOnes) {
   }
 }
 
+// What is rounded at random may be the neighbour of what it means, and no more.
+TEST(Accuracy, AbsoluteTakesNeighboursWhereThereAreSome) {
+  const std::vector<double> meaning = {1, 0.5}, apart = {0.125, 0.0625};
+  const auto passes = [&](std::vector<double> result) {
+    return accuracy_of(Standard::Absolute, {DType::F32, result, meaning, {}, DType::F64, apart})
+        .is_passed;
+  };
+  EXPECT_TRUE(passes({1.125, 0.4375}));
+  EXPECT_FALSE(passes({1.125, 0.375}));
+  EXPECT_FALSE(passes({1.25, 0.5}));
+}
+
+// Elements in f32 whose squares are summed in double (docs/acc-check.md).
+TEST(Accuracy, SumsOfF32InDoubleMayLoseWhatF32Loses) {
+  const std::vector<double> meaning = {38.486606, 1200.5}, near = {38.4866088, 1200.5};
+  const auto passes = [&](const std::vector<double>& result, DType inner) {
+    return accuracy_of(Standard::Benchmark, {DType::F64, result, meaning, meaning, inner})
+        .is_passed;
+  };
+  EXPECT_TRUE(passes(near, DType::F32));
+  EXPECT_FALSE(passes(near, DType::F64));
+  EXPECT_FALSE(passes({38.6, 1200.5}, DType::F32));
+}
+
 TEST(Accuracy, UlpsCountFromTheMeaning) {
   std::vector<double> meaning(4096, 1.0), result = meaning;
   for (int i = 0; i < 3; ++i) result[static_cast<std::size_t>(i)] = 1 + 0x1p-6;  // 2 ulp of bf16

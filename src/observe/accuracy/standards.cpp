@@ -176,7 +176,8 @@ class Judging {
     const double least = limits_.small * limits_.relative * rms_ + edges_of(c_.type).least_normal;
     for (std::size_t i = 0; i < c_.result.size(); ++i) {
       const double off = std::abs(c_.result[i] - c_.meaning[i]);
-      if (!std::isfinite(off) || off <= limits_.relative * std::abs(c_.meaning[i]) + least)
+      const double apart = c_.apart.empty() ? 0 : c_.apart[i];
+      if (!std::isfinite(off) || off <= limits_.relative * std::abs(c_.meaning[i]) + least + apart)
         continue;
       fail_at(i,
               fmt::format("an element is {:.9g}, and means {:.9g}", c_.result[i], c_.meaning[i]));

@@ -27,6 +27,9 @@ struct Compared {
   std::span<const double> meaning;    // in double, rounded nowhere
   std::span<const double> benchmark;  // every step rounded; of Standard::Benchmark alone
   DType inner = DType::F64;           // ... in which the call may compute in between, if coarser
+  // Of Standard::Absolute: how much farther each element may be off, as what is rounded at random
+  // to a neighbour; empty: none.
+  std::span<const double> apart = {};
 };
 
 // Figures of a result. Errors are those of finite elements.
