@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/ordered_json.h"
+
 namespace aloft {
 namespace {
 
@@ -28,12 +30,18 @@ bool is_too_deep(std::string_view text) {
   return false;
 }
 
+template <class Json>
+Json parsed(std::string_view text) {
+  if (has_zero(text) || is_too_deep(text)) return Json(Json::value_t::discarded);
+  return Json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
 }  // namespace
 
-nlohmann::json parse_json(std::string_view text) {
-  if (has_zero(text) || is_too_deep(text))
-    return nlohmann::json(nlohmann::json::value_t::discarded);
-  return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+nlohmann::json parse_json(std::string_view text) { return parsed<nlohmann::json>(text); }
+
+nlohmann::ordered_json parse_ordered_json(std::string_view text) {
+  return parsed<nlohmann::ordered_json>(text);
 }
 
 std::string_view json_problem(std::string_view text) {
