@@ -114,7 +114,7 @@ Action bench_verb(CLI::App& app) {
   for (const std::string& key : sizes_by_option())
     step->add_option_function<std::string>(
         option_of(key), [o, key](const std::string& value) { o->sizes[key] = value; },
-        "model." + key + " of " + families_with("model." + key) + " (default: the model's)");
+        "model." + key + " of " + families_with("model." + key) + " (default: its own)");
   add_threads(*step, o->threads);
   add_probe(*step, o->probe);
   step->add_option("--probe-every", o->probe_every,

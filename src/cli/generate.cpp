@@ -14,10 +14,8 @@
 #include "cli/shared_options.h"
 #include "cli/verb.h"
 #include "frontend/amp.h"
-#include "frontend/description.h"
 #include "infer/saved_model.h"
 #include "infer/stop_strings.h"
-#include "models/state_dict.h"
 #include "runtime/threads.h"
 
 namespace aloft::cli {
@@ -189,7 +187,7 @@ ExitCode generate(const Options& o) {
 
   std::size_t longest = 0;
   for (const auto& tokens : first) longest = std::max(longest, tokens.size());
-  give_memory(models::state_variables(*saved.model));
+  give_room(saved);
   Generator generator(*saved.model, threads, o.samples,
                       "fewer --samples, a smaller model, or a machine with more memory",
                       static_cast<std::int64_t>(longest) + o.tokens);
@@ -264,8 +262,7 @@ Action generate_verb(CLI::App& app) {
     app.add_option(name, *target, help)
         ->check(number_between(-SamplingOptions::kMostPenalty, SamplingOptions::kMostPenalty))
         ->capture_default_str();
-  app.add_option("--stop", o->stop,
-                 "a string that ends the text, and is not of it; repeatable (default: none)");
+  app.add_option("--stop", o->stop, "a string that ends the text; repeatable (default: none)");
   app.add_option("--seed", o->sampling.seed, "same seed, same text")
       ->check(at_least(0))
       ->capture_default_str();

@@ -165,16 +165,20 @@ SavedModel open_run(const Path& run, const std::string& which, bool average) {
 
 }  // namespace
 
-SavedModel open_saved_model(const Path& path, const std::string& which, bool average,
-                            const std::optional<PrecisionRecipe>& precision) {
-  SavedModel saved = describe_saved_model(path, which, average);
-  if (precision) amp::prepare(*saved.model, *precision);
+void give_room(SavedModel& saved) {
   const std::vector<VariablePtr> state = models::state_variables(*saved.model);
   double bytes = 0;
   for (const VariablePtr& v : state) bytes += static_cast<double>(v->type.max_bytes());
   current_device().need_memory(bytes, "the weights of the model",
                                "a smaller model, or a machine with more memory");
   give_memory(state);
+}
+
+SavedModel open_saved_model(const Path& path, const std::string& which, bool average,
+                            const std::optional<PrecisionRecipe>& precision) {
+  SavedModel saved = describe_saved_model(path, which, average);
+  if (precision) amp::prepare(*saved.model, *precision);
+  give_room(saved);
   saved.load();
   return saved;
 }

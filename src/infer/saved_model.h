@@ -38,9 +38,12 @@ SavedModel open_saved_model(const Path& path, const std::string& which = "", boo
                             const std::optional<PrecisionRecipe>& precision = std::nullopt);
 
 // The same as a description, whose weights nobody has read: it may be given a precision and memory
-// (give_memory()), and `load` fills that, be it the model's own or a program's. So a model takes no
-// more than its program does. The same errors.
+// (give_room()), and `load` fills that, be it the model's own or a program's. So a model takes no
+// more than its program does. The same errors, but for E0401.
 SavedModel describe_saved_model(const Path& path, const std::string& which = "",
                                 bool average = false);
+// Memory for a described model's weights, in the types that it is prepared for. EnvironmentError
+// E0401 where they do not fit.
+void give_room(SavedModel& described);
 
 }  // namespace aloft

@@ -71,11 +71,6 @@ void DecodeCache::allow_padding(std::int64_t batch) {
   for (nn::KeyValueCache& layer : layers) layer.starts = starts;
 }
 
-void DecodeCache::allow_padding(std::int64_t batch) {
-  starts = cache_buffer("cache.starts", DType::I32, {batch});
-  for (nn::KeyValueCache& layer : layers) layer.starts = starts;
-}
-
 DecoderBlock::DecoderBlock(nn::Module& parent, std::string_view name, const DecoderForm& form,
                            std::int64_t layer, double dropout)
     : Layer(parent, name),

@@ -15,6 +15,7 @@ struct Gemma2Defaults : GemmaDefaults {
   static constexpr std::int64_t published_layers = 26, published_heads = 8, published_kv_heads = 4,
                                 published_dim = 2304, published_hidden = 9216;
   static constexpr std::string_view activation_key = "hidden_activation";
+  // Words there that mean ours.
   static Words activation_synonyms() { return {}; }
   // Settings of its own, and what a config comes to.
   template <class C>

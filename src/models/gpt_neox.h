@@ -22,7 +22,9 @@ struct GptNeoxDefaults : RotaryDefaults {
   static constexpr double published_norm_eps = 1e-5;
   static constexpr std::string_view published_activation = activation, eps_key = "layer_norm_eps",
                                     base_key = "rotary_emb_base";
+  // Keys there under which dropout is written.
   static std::vector<std::string_view> dropout_keys() { return {"hidden_dropout"}; }
+  // The feed-forward part's width where nobody says it.
   static std::int64_t hidden_of(std::int64_t dim) { return extent_product(4, dim); }
   // Settings of its own, and what a config comes to.
   template <class C>

@@ -17,7 +17,9 @@ struct Phi3Defaults : RotaryDefaults {
                                 published_vocab = 32064, published_original = 4096;
   static constexpr double published_norm_eps = 1e-5;
   static constexpr std::string_view original_key = "original_max_position_embeddings";
+  // Words there that mean ours.
   static Words kind_synonyms() { return {{"su", "longrope"}, {"yarn", "longrope"}}; }
+  // Keys there under which dropout is written.
   static std::vector<std::string_view> dropout_keys() { return {"resid_pdrop", "embd_pdrop"}; }
   // Settings of its own, and what a config comes to.
   template <class C>

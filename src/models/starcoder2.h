@@ -21,9 +21,11 @@ struct Starcoder2Defaults : RotaryDefaults {
   static constexpr double published_norm_eps = 1e-5;
   static constexpr bool published_tied = true;
   static constexpr std::string_view published_activation = activation, eps_key = "norm_epsilon";
+  // Keys there under which dropout is written.
   static std::vector<std::string_view> dropout_keys() {
     return {"residual_dropout", "embedding_dropout"};
   }
+  // The feed-forward part's width where nobody says it.
   static std::int64_t hidden_of(std::int64_t dim) { return extent_product(4, dim); }
   // Settings of its own, and what a config comes to.
   template <class C>

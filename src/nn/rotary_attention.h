@@ -26,23 +26,23 @@ enum class QkvLayout {
 
 // What a RotaryAttention is, besides its extents.
 struct RotaryAttentionOptions {
-  std::int64_t kv_heads = 0;             // heads of keys and values; divides heads; 0: heads
-  double base = 10000;                   // of the angles (ops/rotary.h)
-  bool qkv_bias = false;                 // of the projections to queries, keys and values
-  std::optional<Init> weight_init = {};  // unset: nn::Linear's; biases begin as 0
-  std::int64_t width = 0;                // features of a head; 0: dim / heads
-  bool out_bias = false;                 // of the projection of the result
-  std::int64_t turned = 0;               // a head's first features, which turn; 0: all
-  std::string scaling = {};              // of the angles (ops/rotary_scaling.h)
-  bool turns = true;                     // false: positions are not looked at
-  QueryKeyNorm norm = QueryKeyNorm::None;
-  RMSNormOptions norm_options = {};  // of q_norm and k_norm
-  double scale = 0;                  // factor on the scores; 0: 1 / sqrt(width)
-  std::int64_t window = 0;           // so many positions are seen, its own last; 0: all before
-  double cap = 0;                    // scores s become cap tanh(s / cap); 0: they stay
-  QkvLayout layout = QkvLayout::Apart;
-  std::string qkv_name = "qkv_proj";  // of the projection, where it is one
-  std::string out_name = "o_proj";    // of the projection of the result
+  std::int64_t kv_heads = 0;               // heads of keys and values; divides heads; 0: heads
+  double base = 10000;                     // of the angles (ops/rotary.h)
+  bool qkv_bias = false;                   // of the projections to queries, keys and values
+  std::optional<Init> weight_init = {};    // unset: nn::Linear's; biases begin as 0
+  std::int64_t width = 0;                  // features of a head; 0: dim / heads
+  bool out_bias = false;                   // of the projection of the result
+  std::int64_t turned = 0;                 // a head's first features, which turn; 0: all
+  std::string scaling = {};                // of the angles (ops/rotary_scaling.h)
+  bool turns = true;                       // false: positions are not looked at
+  QueryKeyNorm norm = QueryKeyNorm::None;  // of queries and keys
+  RMSNormOptions norm_options = {};        // of q_norm and k_norm
+  double scale = 0;                        // factor on the scores; 0: 1 / sqrt(width)
+  std::int64_t window = 0;              // so many positions are seen, its own last; 0: all before
+  double cap = 0;                       // scores s become cap tanh(s / cap); 0: they stay
+  QkvLayout layout = QkvLayout::Apart;  // of the projections to queries, keys and values
+  std::string qkv_name = "qkv_proj";    // of the projection, where it is one
+  std::string out_name = "o_proj";      // of the projection of the result
 };
 
 // Each position attends to those before it and itself. Children: q_proj [heads width, dim], k_proj
@@ -88,7 +88,7 @@ class RotaryAttention : public Layer {
   // Its children: projections to queries, keys and values, or to all of them; of the result; norms.
   // What is not there is empty.
   std::optional<Linear> q_proj, k_proj, v_proj, qkv_proj, o_proj;
-  std::optional<RMSNorm> q_norm, k_norm;
+  std::optional<RMSNorm> q_norm, k_norm;  // of queries and keys
 };
 
 }  // namespace aloft::nn

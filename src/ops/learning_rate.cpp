@@ -1,5 +1,6 @@
 #include "ops/learning_rate.h"
 
+#include "base/error.h"
 #include "ops/op.h"
 
 namespace aloft {
@@ -10,6 +11,16 @@ using A = LearningRateAttrs;
 void need_scalar(Infer& c, int i, DType dtype) {
   const TensorType type{dtype, Shape{}};
   c.check(c.in(i) == type, "operand " + std::to_string(i) + " has the wrong type", type.str());
+}
+
+// What is wrong with its texts, which are read where the rule is made; "" where they are well.
+std::string mistake_of(const A& a) {
+  try {
+    a.rule();
+  } catch (const Error& e) {
+    return std::string(e.headline());
+  }
+  return "";
 }
 
 SampleInput value(DType dtype, double v) { return {{}, Fill::Constant, v, v, 1, dtype, true}; }
@@ -56,6 +67,8 @@ OpDef learning_rate_op() {
             need_scalar(c, 0, DType::I64);
             c.check(scalar::parse_schedule_kind(a.kind).has_value(),
                     "unknown schedule '" + a.kind + "'", scalar::schedule_kind_names());
+            const std::string wrong = mistake_of(a);
+            c.check(wrong.empty(), wrong, "what a schedule's rule writes");
             const std::string_view problem = scalar::problem_of(a.rule());
             c.check(problem.empty(), "the schedule cannot be followed", problem);
             c.out(DType::F32, {});

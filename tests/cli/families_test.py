@@ -31,7 +31,8 @@ class Families(ProgramTest):
         writers = self.writers()
         self.assertLessEqual({"gpt2", "llama", "qwen2"}, set(writers))
         for name, keys in writers.items():
-            settings = ["--set", f"model.family={name}", "--set", "model.dropout=0.1", "--set", "model.heads=4"]
+            settings = ["--set", f"model.family={name}", "--set", "model.dropout=0.1", "--set", "model.heads=4", "--set",
+                        "model.dim=32"]
             if "model.kv_heads" in keys:
                 settings += ["--set", "model.kv_heads=2"]
             for mode in ("graph", "eager"):

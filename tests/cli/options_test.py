@@ -37,7 +37,7 @@ KEYS = {
 
 # Options that no key of a recipe stands for, and why.
 OTHERS = {
-    "train": {"--set": "names its key", "--out": "a place", "--resume": "of a run",
+    "train": {"--set": "names its key", "--out": "a place", "--init": "a place", "--resume": "of a run",
               "--force": "with --resume", "--print-config": "shows the recipe",
               "--quiet": "what is said", "--choices": "a run whose measurements are taken"},
     "bench step": {"--device": "a place", "--model": "what is timed", "--steps": "timed steps, not train.steps",

@@ -43,7 +43,7 @@ class Checks(ProgramTest):
                      ['optimizer.kind="lamb"', 'precision="O0"'], ['optimizer.kind="lars"'],
                      ['optimizer.kind="bert_adam"']):
             with self.subTest(keys=keys):
-                given = [word for key in ['precision="O2:bf16"', *keys] for word in ("--set", key)]
+                given = [word for key in keys for word in ("--set", key)]
                 self.aloft("probe", "run", "tiny.toml", "--out", "calls", "--task", "acc_check", "--at", "1",
                            "--steps", "2", *given)
                 self.aloft("probe", "acc-check", "calls", "--out", "well")
@@ -56,7 +56,7 @@ class Checks(ProgramTest):
         self.aloft("probe", "run", "tiny.toml", "--out", "damaged", "--task", "acc_check")
         folder = self.folder / "damaged/step0/rank"
         dump = json.loads((folder / "dump.json").read_text())
-        for call, message in (("linear.0", "ulp"), ("layer_norm.0", "benchmark"), ("embedding.1", "benchmark")):
+        for call, message in (("linear.0", "ulp"), ("layer_norm.0", "benchmark"), ("embedding.0", "benchmark")):
             entry = next(name for name in dump["data"] if name.startswith(f"Torch.{call}."))
             path = folder / "dump_tensor_data" / dump["data"][entry]["output"][0]["data_name"]
             whole = path.read_bytes()

@@ -49,8 +49,11 @@ class RunDirectory(ProgramTest):
         # Every step overflows here: going back does not help.
         cls.aloft("train", "tiny.toml", "--out", "back", "--set", "train.on_nonfinite=rollback", "--set",
                   'precision={level = "O2:fp16", loss_scale = {kind = "static", init = 1e30}}', exit_code=5)
+        cls.aloft("export", "hf", "plain", "folder")
+        cls.aloft("train", "tiny.toml", "--init", "folder", "--out", "begun")
         cls.runs = [cls.folder / name for name in
-                    ("plain", "eager", "split", "probed", "watched", "adaptive", "classes", "numbers", "lost", "back")]
+                    ("plain", "eager", "split", "probed", "watched", "adaptive", "classes", "numbers", "lost", "back",
+                     "begun")]
 
     def same(self, documented, seen, page):
         self.assertEqual(set(documented) - set(seen), set(), f"docs/{page} says, and no run shows")

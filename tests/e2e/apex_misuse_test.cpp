@@ -267,7 +267,8 @@ TEST(ApexMisuse, AStepWithTheLossOfAnotherScalerIsRefused) {
   opt.zero_grad();
   scaler.scale(w(ones())).backward();
   refused();
-  clip_grad_value_(w.parameters(), 1e6);
+  expect_words(refusal([&] { clip_grad_value_(w.parameters(), 1e6); }),
+               {"E0808", "'w' of a loss that a scaler has scaled", "unscale_(optimizer)"});
   refused();
   scaler.unscale_(opt);
   EXPECT_FALSE(amp::step(opt).skipped());

@@ -37,8 +37,8 @@ struct Line : nn::Module {
 // A step by a gradient of {1, 1}.
 const std::vector<float> kBefore = {1, -2}, kAfter = {0.875f, -2.125f};
 
-struct Run {
-  Run() {
+struct Rig {
+  Rig() {
     use_cpu();
     eager().clear_tape();
     eager().forget_gradients();
@@ -64,30 +64,30 @@ struct Run {
 
 TEST(ScaleOrders, SumsOfAScalerAreNotForAnother) {
   const char* words = "the sums of accumulate() have another loss scale";
-  const std::vector<std::function<void(Run&)>> wrong = {
-      [](Run& r) { r.add(r.s.scale(r.loss())), minimize(r.loss(), r.opt); },
-      [](Run& r) { r.add(r.s.scale(r.loss())), r.loss().backward(), amp::step(r.opt); },
-      [](Run& r) { r.add(r.loss()), r.step(r.s); },
-      [](Run& r) {
+  const std::vector<std::function<void(Rig&)>> wrong = {
+      [](Rig& r) { r.add(r.s.scale(r.loss())), minimize(r.loss(), r.opt); },
+      [](Rig& r) { r.add(r.s.scale(r.loss())), r.loss().backward(), amp::step(r.opt); },
+      [](Rig& r) { r.add(r.loss()), r.step(r.s); },
+      [](Rig& r) {
         Scaler t({.init_scale = 4});
         r.add(r.s.scale(r.loss())), r.step(t);
       },
-      [](Run& r) {
+      [](Rig& r) {
         Scaler off({.enabled = false});
         r.add(r.s.scale(r.loss())), r.step(off);
       },
-      [](Run& r) { r.add(r.s.scale(r.loss())), r.s.load_state_dict({.scale = 2}), r.step(r.s); },
-      [](Run& r) {
+      [](Rig& r) { r.add(r.s.scale(r.loss())), r.s.load_state_dict({.scale = 2}), r.step(r.s); },
+      [](Rig& r) {
         r.opt.set_accumulation(3);
         r.add(r.s.scale(r.loss())), r.add(r.loss());
       },
-      [](Run& r) {
+      [](Rig& r) {
         Scaler t({.init_scale = 4});
         r.opt.set_accumulation(3);
         r.add(r.s.scale(r.loss())), r.add(t.scale(r.loss()));
       }};
   for (const auto& order : wrong) {
-    Run r;
+    Rig r;
     r.opt.set_accumulation(2);
     r.expect_refused([&] { order(r); }, words);
     r.opt.zero_grad();  // what was summed goes, and what it was scaled with
@@ -95,13 +95,13 @@ TEST(ScaleOrders, SumsOfAScalerAreNotForAnother) {
     r.add(r.loss()), minimize(r.loss(), r.opt);
     r.expect_stepped();
   }
-  Run r;
+  Rig r;
   r.opt.set_accumulation(2);
   r.expect_refused([&] { r.add(r.s.scale(r.s.scale(r.loss()))); }, "two loss scales");
 }
 
 TEST(ScaleOrders, SumsOfOneScalerAreStepped) {
-  Run r;
+  Rig r;
   r.opt.set_accumulation(2);
   r.add(r.s.scale(r.loss())), r.step(r.s);
   r.expect_stepped();
@@ -114,38 +114,38 @@ TEST(ScaleOrders, SumsOfOneScalerAreStepped) {
   auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 0.125}, "O1:fp16");
   opt.set_accumulation(2);
   Scaler own(opt);
-  accumulate(model(Run::ones()), opt);
-  own.scale(model(Run::ones())).backward();
+  accumulate(model(Rig::ones()), opt);
+  own.scale(model(Rig::ones())).backward();
   EXPECT_FALSE(own.step(opt).skipped());
   EXPECT_EQ(model.w->to_floats(), kAfter);
 }
 
 // Each run of a program adds to what is known, whichever was traced first.
 TEST(ScaleOrders, SumsOfProgramsAreKnown) {
-  Run r;
+  Rig r;
   r.opt.set_accumulation(2);
   auto plain = compile([&](const Tensor& x) { return accumulate(r.model(x), r.opt); });
   auto scaled = compile([&](const Tensor& x) { return accumulate(r.s.scale(r.model(x)), r.opt); });
   auto step = compile([&](const Tensor& x) { return minimize(r.model(x), r.opt); });
-  plain(Run::ones()), step(Run::ones());
+  plain(Rig::ones()), step(Rig::ones());
   r.expect_stepped();
-  scaled(Run::ones());
-  expect_words(refusal([&] { step(Run::ones()); }), {"E0808", "the sums of accumulate()"});
+  scaled(Rig::ones());
+  expect_words(refusal([&] { step(Rig::ones()); }), {"E0808", "the sums of accumulate()"});
   r.expect_stepped();
   r.step(r.s);  // that of the scaler still may
   r.opt.set_accumulation(2);
-  scaled(Run::ones());
+  scaled(Rig::ones());
   auto drop = compile([&](const Tensor& x) {
     r.opt.zero_grad();
     return x * 1.0;
   });
-  drop(Run::ones());
-  plain(Run::ones()), step(Run::ones());
+  drop(Rig::ones());
+  plain(Rig::ones()), step(Rig::ones());
 }
 
 TEST(ScaleOrders, ALossIsScaledOnce) {
   {
-    Run r;
+    Rig r;
     r.s.scale(r.s.scale(r.loss())).backward();
     r.expect_refused([&] { r.s.step(r.opt); }, "multiplied twice");
     r.expect_refused([&] { r.s.unscale_(r.opt); }, "multiplied twice");
@@ -159,7 +159,7 @@ TEST(ScaleOrders, ALossIsScaledOnce) {
   auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 0.125}, "O1:fp16");
   Scaler own(opt);
   const auto both = [&model = model, &opt = opt, &own] {
-    auto scaled = amp::scale_loss(model(Run::ones()), opt);
+    auto scaled = amp::scale_loss(model(Rig::ones()), opt);
     own.scale(scaled).backward();
     scaled.end();
   };
@@ -170,9 +170,9 @@ TEST(ScaleOrders, ALossIsScaledOnce) {
 // A penalty on gradients, as PyTorch's page on scalers has it: scaled, divided by a number, and
 // scaled again with the loss.
 TEST(ScaleOrders, GradientsOfGradientsAreScaledAgain) {
-  Run r;
+  Rig r;
   const auto f = [&](const Tensor& x) { return r.s.scale(r.model(x)); };
-  const auto [l, scaled] = value_and_grad(f, GradPosition{0})(Run::ones());
+  const auto [l, scaled] = value_and_grad(f, GradPosition{0})(Rig::ones());
   const Tensor penalty = sum(scaled[0] * (1.0 / r.s.get_scale()));  // w itself
   r.s.scale(r.loss() + 0.0 * penalty).backward();
   EXPECT_FALSE(r.s.step(r.opt).skipped());
@@ -181,38 +181,38 @@ TEST(ScaleOrders, GradientsOfGradientsAreScaledAgain) {
 
 TEST(ScaleOrders, GradientsThatAreHandedOverHaveTheStepsScale) {
   const char* words = "another loss scale than the step's";
-  const auto gradients = [](Run& r, const Tensor& x) {
+  const auto gradients = [](Rig& r, const Tensor& x) {
     return gradients_of(r.s.scale(r.model(x)), {r.model.w});
   };
   {
-    Run r;
-    r.expect_refused([&] { apply_gradients(r.loss(), gradients(r, Run::ones()), r.opt); }, words);
+    Rig r;
+    r.expect_refused([&] { apply_gradients(r.loss(), gradients(r, Rig::ones()), r.opt); }, words);
     r.expect_refused(
         [&] { update_parameters(r.loss(), scaled_gradients(r.s.scale(r.loss()), r.opt), r.opt); },
         words);
     auto compiled = compile(
         [&](const Tensor& x) { return apply_gradients(r.model(x), gradients(r, x), r.opt); });
-    r.expect_refused([&] { compiled(Run::ones()); }, words);
+    r.expect_refused([&] { compiled(Rig::ones()); }, words);
     // What the loop has divided is its own to know.
     std::vector<Tensor> divided;
-    for (const Tensor& g : gradients(r, Run::ones())) divided.push_back(g * (1.0 / 1024));
+    for (const Tensor& g : gradients(r, Rig::ones())) divided.push_back(g * (1.0 / 1024));
     apply_gradients(r.loss(), divided, r.opt);
     r.expect_stepped();
   }
   {
-    Run r;
+    Rig r;
     const amp::DynamicLossScaler scaler(1024, 2, 50);
     auto compiled = compile([&](const Tensor& x) {
       const Tensor l = r.model(x);
       return apply_gradients(l, scaler.unscale(gradients_of(scaler.scale(l), {r.model.w})), r.opt);
     });
-    compiled(Run::ones());
+    compiled(Rig::ones());
     r.expect_stepped();
   }
   Line model;
   auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 0.125}, "O1:fp16");
   Scaler own(opt);
-  const auto l = [&model = model] { return model(Run::ones()); };
+  const auto l = [&model = model] { return model(Rig::ones()); };
   const auto twice = [&, &opt = opt] {
     apply_gradients(l(), scaled_gradients(own.scale(l()), opt), opt);
   };
@@ -223,7 +223,7 @@ TEST(ScaleOrders, GradientsThatAreHandedOverHaveTheStepsScale) {
 
 TEST(ScaleOrders, WhatALossScaleIsInIsNotClipped) {
   {
-    Run r;
+    Rig r;
     r.s.scale(r.loss()).backward();
     for (const auto& text : {refusal([&] { clip_grad_norm_(r.model.parameters(), 1); }),
                              refusal([&] { clip_grad_value_(r.model.parameters(), 1); })})
@@ -235,7 +235,7 @@ TEST(ScaleOrders, WhatALossScaleIsInIsNotClipped) {
     r.expect_stepped();
   }
   {
-    Run r;  // a loop that divides by itself
+    Rig r;  // a loop that divides by itself
     const amp::StaticLossScaler by_hand(8);
     by_hand.scale(r.loss()).backward();
     set_grad(r.model.w, by_hand.unscale(grad_of(r.model.w)));
@@ -250,7 +250,7 @@ TEST(ScaleOrders, WhatALossScaleIsInIsNotClipped) {
     auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 0.125}, options);
     const auto clip = [&model = model] { clip_grad_norm_(model.parameters(), 100); };
     {
-      auto scaled = amp::scale_loss(model(Run::ones()), opt);
+      auto scaled = amp::scale_loss(model(Rig::ones()), opt);
       scaled.backward();
       EXPECT_EQ(code_of(clip), enabled ? "E0808" : "");
     }
@@ -262,7 +262,7 @@ TEST(ScaleOrders, WhatALossScaleIsInIsNotClipped) {
 
 // The advice is a call that leads on.
 TEST(ScaleOrders, AStepWithoutGradientsSaysWhichCallIsMissing) {
-  Run r;
+  Rig r;
   const std::string plain = refusal([&] { amp::step(r.opt); });
   expect_words(plain, {"E0808", "call loss.backward() first"});
   EXPECT_EQ(plain.find("scale"), std::string::npos) << plain;
