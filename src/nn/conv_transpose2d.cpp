@@ -1,6 +1,6 @@
 #include "nn/conv_transpose2d.h"
 
-#include "base/error.h"
+#include "nn/channel_groups.h"
 #include "ops/conv_transpose2d.h"
 #include "ops/extents.h"
 
@@ -14,11 +14,7 @@ ConvTranspose2d::ConvTranspose2d(Module& parent, std::string_view name, std::int
   need_positive(out, label("out"));
   need_positive(kernel, label("kernel"));
   need_positive(options.groups, label("groups"));
-  if (in % options.groups != 0 || out % options.groups != 0)
-    throw UserError("E0211", label("the groups do not divide the channels"))
-        .saw(std::to_string(in) + " to " + std::to_string(out) + " channels in " +
-             std::to_string(options.groups) + " groups")
-        .need("groups that divide both numbers of channels");
+  need_groups(in, out, options.groups, label("the groups do not divide the channels"));
   const std::int64_t fan_in = extent_product(out / options.groups, extent_product(kernel, kernel));
   const Init standard = Init::kaiming_uniform(fan_in);
   weight = new_parameter("weight", {in, out / options.groups, kernel, kernel},

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "data/tokenizers/parts/byte_letters.h"
+#include "data/tokenizers/parts/kind_of_part.h"
 #include "data/tokenizers/parts/normalizers.h"
 #include "data/tokenizers/parts/unicode.h"
 #include "data/tokenizers/utf8.h"
@@ -248,21 +249,14 @@ int byte_of_token(std::string_view token) {
 
 std::vector<Made> read_decoders(const JsonPlace& place) {
   std::vector<Made> all;
-  const std::string type = place.type();
-  if (type == "Sequence") {
+  if (const std::string type = place.type(); type == "Sequence") {
     place.know_only({"decoders"});
     for (const JsonPlace& part : place.at("decoders").items())
       for (auto& one : read_decoders(part)) all.push_back(std::move(one));
-    return all;
+  } else {
+    all.push_back(kind_of_part(place, type, kKinds, "the decoder", "Sequence").read(place));
   }
-  std::string known = "Sequence";
-  for (const Kind& kind : kKinds) {
-    known += ", " + std::string(kind.type);
-    if (kind.type != type) continue;
-    all.push_back(kind.read(place));
-    return all;
-  }
-  place.refuse("the decoder " + in_quotes(type), known);
+  return all;
 }
 
 Made byte_letters_decoder() { return std::make_unique<ByteLetters>(); }

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "data/tokenizers/parts/byte_letters.h"
 #include "data/tokenizers/parts/charsmap.h"
+#include "data/tokenizers/parts/kind_of_part.h"
 #include "data/tokenizers/parts/unicode.h"
 #include "data/tokenizers/utf8.h"
 
@@ -312,21 +313,14 @@ Pattern::Pattern(const JsonPlace& place) {
 
 std::vector<std::unique_ptr<Normalizer>> read_normalizers(const JsonPlace& place) {
   std::vector<std::unique_ptr<Normalizer>> all;
-  const std::string type = place.type();
-  if (type == "Sequence") {
+  if (const std::string type = place.type(); type == "Sequence") {
     place.know_only({"normalizers"});
     for (const JsonPlace& part : place.at("normalizers").items())
       for (auto& one : read_normalizers(part)) all.push_back(std::move(one));
-    return all;
+  } else {
+    all.push_back(kind_of_part(place, type, kKinds, "the normalizer", "Sequence").read(place));
   }
-  std::string known = "Sequence";
-  for (const Kind& kind : kKinds) {
-    known += ", " + std::string(kind.type);
-    if (kind.type != type) continue;
-    all.push_back(kind.read(place));
-    return all;
-  }
-  place.refuse("the normalizer " + in_quotes(type), known);
+  return all;
 }
 
 void normalize(const std::vector<std::unique_ptr<Normalizer>>& all, NormalText& t,

@@ -6,6 +6,7 @@
 #include "data/tokenizers/gpt2_words.h"
 #include "data/tokenizers/parts/byte_letters.h"
 #include "data/tokenizers/parts/delimiters.h"
+#include "data/tokenizers/parts/kind_of_part.h"
 #include "data/tokenizers/parts/normalizers.h"
 #include "data/tokenizers/parts/unicode.h"
 #include "data/tokenizers/utf8.h"
@@ -359,13 +360,7 @@ constexpr Kind kKinds[] = {
 };
 
 void read_steps(const JsonPlace& place, Steps& out) {
-  const std::string type = place.type();
-  std::string known;
-  for (const Kind& kind : kKinds) {
-    if (kind.type == type) return kind.read(place, out);
-    known += (known.empty() ? "" : ", ") + std::string(kind.type);
-  }
-  place.refuse("the pre-tokenizer " + in_quotes(type), known);
+  kind_of_part(place, place.type(), kKinds, "the pre-tokenizer").read(place, out);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "data/tokenizers/parts/kind_of_part.h"
 
 namespace aloft::parts {
 namespace {
@@ -38,13 +39,7 @@ void WordModel::refuse_word(std::string_view word) const {
 }
 
 std::unique_ptr<WordModel> read_word_model(const JsonPlace& place) {
-  const std::string type = type_of(place);
-  std::string known;
-  for (const Kind& kind : kKinds) {
-    if (kind.type == type) return kind.read(place);
-    known += (known.empty() ? "" : ", ") + std::string(kind.type);
-  }
-  place.refuse("the model " + in_quotes(type), known);
+  return kind_of_part(place, type_of(place), kKinds, "the model").read(place);
 }
 
 std::string token_of_byte(unsigned char byte) {
