@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/copy_past_caches.h"
 #include "models/state_dict.h"
 
 namespace aloft {
@@ -104,7 +105,7 @@ void StateCopy::copy(const Variable& from, Variable& to) {
 
 void StateCopy::finish() {
   for (std::size_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < pieces_.size();) {
-    std::memcpy(pieces_[i].to.data(), pieces_[i].from.data(), pieces_[i].to.size());
+    copy_past_caches(pieces_[i].from, pieces_[i].to);
     taken_.fetch_add(1, std::memory_order_release);
     taken_.notify_all();
   }
