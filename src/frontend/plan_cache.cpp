@@ -60,6 +60,7 @@ std::string cache_key(const CompileSubject& s) {
   std::string text = part(build_id()) + part(device_text(s.device)) +
                      part(std::to_string(s.threads) + " " + std::to_string(s.input_homes));
   for (const std::string& pass : s.options.skip) text += "skip " + part(pass);
+  for (const std::string& pass : s.options.also) text += "also " + part(pass);
   for (const auto& [name, value] : s.choices) text += "choice " + part(name) + part(value);
   text += part(numbers_text(s.traced)) + print(s.traced);
   return hex16(hash64(text)) + hex16(hash64(text, 1));

@@ -60,6 +60,7 @@ struct Pass {
   std::optional<Form> gives;  // nullopt: keeps the form
   bool keeps_bits;            // results are the same to the bit, the sign of a zero aside
   PassReport (*run)(Graph&, const PassContext&);
+  bool on_request = false;  // runs only where PipelineOptions::also names it
 };
 
 extern const Pass insert_casts;
@@ -74,6 +75,7 @@ extern const Pass simplify;
 extern const Pass cse;
 extern const Pass dce;
 extern const Pass expand_bodies;
+extern const Pass recompute_elementwise;
 extern const Pass fuse_elementwise;
 extern const Pass hoist_updates;
 extern const Pass take_statistics;

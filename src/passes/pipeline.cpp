@@ -34,7 +34,8 @@ std::vector<const Pass*> Pipeline::passes() const {
 std::vector<std::string> Pipeline::optional_passes() const {
   std::vector<std::string> names;
   for (const Pass* p : passes())
-    if (!p->gives && std::find(names.begin(), names.end(), p->name) == names.end())
+    if (!p->gives && !p->on_request &&
+        std::find(names.begin(), names.end(), p->name) == names.end())
       names.emplace_back(p->name);
   return names;
 }
@@ -59,6 +60,8 @@ std::vector<PassTime> Pipeline::run(Graph& graph, const PassContext& context,
   const auto run_one = [&](const Pass& pass) {
     if (pass.gives && *pass.gives <= context.form) return false;  // the graph is so already
     if (std::find(options.skip.begin(), options.skip.end(), pass.name) != options.skip.end())
+      return false;
+    if (pass.on_request && !std::count(options.also.begin(), options.also.end(), pass.name))
       return false;
     const auto start = Clock::now();
     PassReport report = pass.run(graph, context);
@@ -95,6 +98,7 @@ const Pipeline& compile_pipeline() {
         .then(fuse_norm)
         .then(expand_bodies)
         .until_stable({&simplify, &cse, &dce})
+        .then(recompute_elementwise)
         .then(fuse_elementwise)
         .then(hoist_updates)
         .then(take_statistics);

@@ -42,12 +42,13 @@ constexpr Words kWords[] = {
     {SumOfInnerAxes, "sum-of-inner-axes", true, "the sum is not over leading axes"},
     {RunsAsBody, "runs-as-body", false, "runs through its body"},
     {UpdatesHoisted, "updates-hoisted", false, "{} nodes follow their gradients"},
+    {Recomputed, "recomputed", false, "computed again in the backward pass, and not kept"},
 };
 
 constexpr bool in_order() {
   for (std::size_t i = 0; i < std::size(kWords); ++i)
     if (kWords[i].kind != static_cast<RemarkKind>(i)) return false;
-  return std::size(kWords) == static_cast<std::size_t>(UpdatesHoisted) + 1;
+  return std::size(kWords) == static_cast<std::size_t>(Recomputed) + 1;
 }
 static_assert(in_order(), "every kind has its words, in the order of the kinds");
 

@@ -33,6 +33,7 @@ enum class RemarkKind : std::uint8_t {
   SumOfInnerAxes,
   RunsAsBody,
   UpdatesHoisted,  // about: how many
+  Recomputed,
 };
 
 struct Remark {

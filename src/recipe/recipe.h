@@ -120,6 +120,8 @@ struct TrainSection {
   std::int64_t threads = 0;                            // 0: all
   std::string device;                    // "sim:910B3"; empty: what ALOFT_DEVICE names, or the cpu
   std::vector<std::string> skip_passes;  // of the compiler; for comparing
+  // What the backward pass computes again rather than have it kept: "none" or "elementwise".
+  std::string recompute = "none";
 };
 
 // [probe]: what is looked at while a run trains.

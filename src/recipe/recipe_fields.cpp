@@ -316,6 +316,13 @@ std::vector<RecipeField> fields_of_training(Recipe& r) {
       {Free, "train.device", "what to run on, as `aloft devices` lists it: cpu, sim:910B3",
        &t.device},
       {Free, "train.threads", "0: all the machine has", &t.threads, 0, kMostThreads},
+      {Free,
+       "train.recompute",
+       "what the backward pass computes again instead of keeping it: less memory, the same bits",
+       &t.recompute,
+       0,
+       0,
+       {"none", "elementwise"}},
       {Changes, "train.skip_passes",
        "passes left out, such as fuse-elementwise; see `aloft passes`", &t.skip_passes},
   };

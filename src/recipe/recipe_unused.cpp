@@ -72,6 +72,7 @@ const std::vector<Condition>& conditions() {
            return kind != Constant && kind != OneCycle && kind != LowStart;
          })},
         {"schedule.steps", "schedule.kind", schedules_that(scalar::spans_total)},
+        {"train.recompute", "train.mode", {"graph"}},
         {"train.skip_passes", "train.mode", {"graph"}},
         {"probe.level", "probe.task", {"statistics", "tensor", "structure"}},
         {"probe.at", "probe.task", {"statistics", "tensor", "overflow", "acc_check"}},

@@ -147,8 +147,10 @@ void make_values(Session& s, bool takes_others) {
 
 std::unique_ptr<Runner> make_runner(Session& s) {
   const TrainSection& train = s.recipe.train;
-  const RunnerOptions o{train.batch,         s.columns,          static_cast<int>(train.threads),
-                        {train.skip_passes}, s.choices.values(), s.recipe.probe,
+  PipelineOptions passes{.skip = train.skip_passes};
+  if (train.recompute == "elementwise") passes.also = {"recompute-elementwise"};
+  const RunnerOptions o{train.batch,     s.columns,          static_cast<int>(train.threads),
+                        passes,          s.choices.values(), s.recipe.probe,
                         s.recipe.monitor};
   // What there is to look at is known of a program before any step.
   const bool is_eager = train.mode == "eager" && s.recipe.probe.task != "structure";

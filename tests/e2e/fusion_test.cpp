@@ -235,6 +235,20 @@ void expect_same_steps(const char* precision) {
 TEST_P(FusedSteps, KeepTheirBits) { expect_same_steps<TinyGpt>(GetParam()); }
 TEST_P(FusedSteps, OfGatedLayersToo) { expect_same_steps<TinyLlama>(GetParam()); }
 
+// What is computed once more in the backward pass is what was not kept.
+TEST_P(FusedSteps, KeepTheirBitsWhereResultsAreComputedAgain) {
+  const auto loss = [](auto& net, const Tensor& x, const Tensor& label) {
+    return cross_entropy(net(x), label);
+  };
+  TrainOptions o{Mode::Compiled, GetParam(), 6, 2, 3, optim::AdamW{.lr = 1e-3}};
+  const Outcome kept = train<TinyLlama>(o, sentences, loss);
+  o.also = {"recompute-elementwise"};
+  const Outcome again = train<TinyLlama>(o, sentences, loss);
+  EXPECT_EQ(again.losses, kept.losses);
+  EXPECT_EQ(again.grad_norms, kept.grad_norms);
+  EXPECT_EQ(differing(again, kept), std::vector<std::string>());
+}
+
 INSTANTIATE_TEST_SUITE_P(Precisions, FusedSteps,
                          testing::Values("O0", "O1:bf16", "O2:bf16", "O2:fp16"));
 

@@ -71,7 +71,7 @@ struct TrainOptions {
   int threads = 2;
   std::uint64_t seed = 1;
   OptimizerSpec optimizer;
-  std::vector<std::string> skip = {};  // passes
+  std::vector<std::string> skip = {}, also = {};  // passes
 };
 
 // `M` is a model with operator()(x); `loss` makes a scalar of the network's call and the labels.
@@ -89,8 +89,9 @@ Outcome train(const TrainOptions& options, const std::function<Batch(int)>& batc
   auto one = [&, &net = net, &opt = opt](const Tensor& x, const Tensor& label) {
     return minimize(loss(net, x, label), opt);
   };
-  auto compiled =
-      compile(one, {.name = "step", .threads = options.threads, .passes = {.skip = options.skip}});
+  auto compiled = compile(one, {.name = "step",
+                                .threads = options.threads,
+                                .passes = {.skip = options.skip, .also = options.also}});
   Outcome run;
   for (int step = 0; step < options.steps; ++step) {
     const Batch b = batch(step);
