@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <optional>
 
@@ -74,7 +75,10 @@ void refuse_what_is_not_its(const BenchOptions& o, const Named& named,
 // The recipe that is timed: the file's own, or the defaults with the model's size.
 Recipe recipe_of(const BenchOptions& o) {
   std::vector<Override> set;
-  for (const auto& [key, given] : o.sizes) set.push_back({"model." + key, given});
+  // How long the sequences of a folder's model are, is the data's business: it says what it can.
+  const bool is_folder = std::filesystem::is_directory(o.recipe.path);
+  for (const auto& [key, given] : o.sizes)
+    set.push_back({is_folder && key == "context" ? "data.length" : "model." + key, given});
   if (o.batch > 0) set.push_back({"train.batch", std::to_string(o.batch)});
   if (o.threads) set.push_back({"train.threads", std::to_string(*o.threads)});
   if (!o.precision.empty()) set.push_back({"precision", "\"" + o.precision + "\""});

@@ -170,6 +170,8 @@ class HuggingFace(ProgramTest):
         self.assertIn("model.safetensors", self.refused("train", "tiny.toml", "--init", "seven", "--set", "data.length=8",
                                                  "--out", "x", exit_code=3))
         self.aloft("bench", "step", "folder", "--steps", 1, "--batch", 2, "--no-limit")
+        timed, = self.parsed("bench", "step", "folder", "--steps", 1, "--batch", 2, "--seq", 4, "--no-limit", "--json")
+        self.assertEqual(timed["tokens_an_example"], 4)
 
     def test_keys_that_say_another_model(self):
         recipe = self.folder / "wrong.toml"
