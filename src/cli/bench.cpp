@@ -1,11 +1,13 @@
 // aloft bench step: times the training step of a recipe or of a model by name, and says what share
 // of the machine's limit it reaches. The Plan is the one that training runs, nothing lighter.
+// (aloft bench generate: bench_generate.cpp.)
 
 #include <ctime>
 
 #include "base/json.h"
 #include "base/log.h"
 #include "base/output.h"
+#include "cli/bench_generate.h"
 #include "cli/bench_probe.h"
 #include "cli/bench_profile.h"
 #include "cli/bench_step.h"
@@ -98,8 +100,10 @@ Action bench_verb(CLI::App& app) {
   const double start = steady_seconds() - process_seconds();
   auto o = std::make_shared<BenchOptions>();
   CLI::App* step = app.add_subcommand("step", "time a training step");
+  CLI::App* generate = app.add_subcommand("generate", "time text from a saved model");
+  const Action time_generate = bench_generate(*generate, start);
   app.require_subcommand(1);
-  app.set_help_flag();  // there is one thing to time: its options are shown, too
+  app.set_help_flag();  // there are two things to time: their options are shown, too
   app.set_help_all_flag("-h,--help", "Print this help message and exit");
   step->add_option("--model,MODEL", o->recipe.path,
                    "a recipe (*.toml), or a family or size of models (aloft recipes)")
@@ -124,8 +128,9 @@ Action bench_verb(CLI::App& app) {
       ->capture_default_str();
   add_device(*step);
   add_json(*step, o->as_json);
-  step->add_flag("--no-limit", o->no_limit, "do not measure the machine's limit");
-  return [o, start] {
+  add_no_limit(*step, o->no_limit);
+  return [o, start, generate, time_generate] {
+    if (generate->parsed()) return time_generate();
     const auto subject = open_bench(*o);
     if (const double load = load_a_processor(); load > kBusy)
       log_warning(

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <optional>
 
@@ -76,9 +75,9 @@ void refuse_what_is_not_its(const BenchOptions& o, const Named& named,
 Recipe recipe_of(const BenchOptions& o) {
   std::vector<Override> set;
   // How long the sequences of a folder's model are, is the data's business: it says what it can.
-  const bool is_folder = std::filesystem::is_directory(o.recipe.path);
+  const bool of_folder = is_folder(o.recipe.path);
   for (const auto& [key, given] : o.sizes)
-    set.push_back({is_folder && key == "context" ? "data.length" : "model." + key, given});
+    set.push_back({of_folder && key == "context" ? "data.length" : "model." + key, given});
   if (o.batch > 0) set.push_back({"train.batch", std::to_string(o.batch)});
   if (o.threads) set.push_back({"train.threads", std::to_string(*o.threads)});
   if (!o.precision.empty()) set.push_back({"precision", "\"" + o.precision + "\""});

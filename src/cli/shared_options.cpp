@@ -97,6 +97,10 @@ void add_json(CLI::App& app, bool& as_json, const std::string& what) {
   app.add_flag("--json", as_json, "print JSON: " + what);
 }
 
+void add_no_limit(CLI::App& app, bool& no_limit) {
+  app.add_flag("--no-limit", no_limit, "do not measure the machine's limit");
+}
+
 void add_results_folder(CLI::App& app, std::string& out) {
   app.add_option("-o,--out", out, "folder of the results")->capture_default_str();
 }

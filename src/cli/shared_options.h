@@ -54,6 +54,9 @@ void add_threads(CLI::App& app, std::optional<std::int64_t>& threads);
 // --json; `what` is printed: "a list of objects".
 void add_json(CLI::App& app, bool& as_json, const std::string& what = "an object");
 
+// --no-limit: of what times something.
+void add_no_limit(CLI::App& app, bool& no_limit);
+
 // --out: the folder of what two things differ in, as it stands in `out` where it is not given.
 void add_results_folder(CLI::App& app, std::string& out);
 // --strict: what is not alike is an error; `what` is it that is not.

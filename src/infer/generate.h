@@ -50,6 +50,8 @@ class Generator {
   // where ids are below 1.
   HostRead<float> logits(std::int64_t ids = INT64_MAX, std::int64_t row = 0) const;
 
+  // Of the programs "prefill" and "decode".
+  const Plan& plan() const { return programs_.plan(); }
   // How often the context was full, and how many tokens went through the model a row, those that
   // were fed again included.
   std::int64_t times_full() const { return times_full_; }

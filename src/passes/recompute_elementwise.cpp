@@ -89,12 +89,12 @@ PassReport run(Graph& graph, const PassContext&) { return Recompute(graph).run()
 }  // namespace
 
 const Pass recompute_elementwise{
-    .name = "recompute-elementwise",
-    .summary = "element-wise results are computed again in the backward pass (train.recompute)",
-    .needs = Form::Differentiated,
-    .gives = std::nullopt,
-    .keeps_bits = true,
-    .run = run,
-    .on_request = true};
+    "recompute-elementwise",
+    "element-wise results are computed again in the backward pass (train.recompute)",
+    Form::Differentiated,
+    std::nullopt,
+    true,
+    run,
+    true};
 
 }  // namespace aloft

@@ -173,6 +173,20 @@ class HuggingFace(ProgramTest):
         timed, = self.parsed("bench", "step", "folder", "--steps", 1, "--batch", 2, "--seq", 4, "--no-limit", "--json")
         self.assertEqual(timed["tokens_an_example"], 4)
 
+    def test_latency_of_text(self):
+        timed, = self.parsed("bench", "generate", "folder", "--prompt-tokens", 4, "--tokens", 3, "--rounds", 1,
+                             "--no-limit", "--json")
+        stored = self.tensors("folder")
+        table = next(len(data) for name, (_, data) in stored.items() if "embed_tokens" in name)
+        every = sum(len(data) for _, data in stored.values())
+        # A table that is looked up alone is not read; a tied one is the head, too.
+        self.assertIn(timed["read_bytes_a_token"], (every, every - table))
+        self.assertGreater(timed["first_token_ms"], timed["prompt_ms"])
+        self.assertGreater(timed["tokens_per_s"], 0)
+        said = self.refused("bench", "generate", "folder", "--prompt-tokens", 4000, "--tokens", 3)
+        self.assertIn("error E0700", said)
+        self.assertIn("--prompt-tokens", said)
+
     def test_keys_that_say_another_model(self):
         recipe = self.folder / "wrong.toml"
         recipe.write_text('[model]\ninit = "folder"\ndim = 32\nheads = 2\nsize = "gpt2-124m"\ndropout = 0.1\n'

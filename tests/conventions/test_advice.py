@@ -101,7 +101,7 @@ class Advice(unittest.TestCase):
 
     def test_the_verbs_are_read(self):
         self.assertEqual(verbs()["data"], {"build", "info"})
-        self.assertEqual(verbs()["bench"], {"step"})
+        self.assertEqual(verbs()["bench"], {"step", "generate"})
         self.assertLessEqual({"precision", "plan"}, verbs()["explain"])
         self.assertEqual(verbs()["train"], set())
         self.assertEqual(list(wrong_verbs("a shard of aloft data pack, or `aloft trian R`")),
