@@ -10,6 +10,7 @@
 #include "frontend/amp.h"
 #include "frontend/description.h"
 #include "frontend/layer_names.h"
+#include "frontend/prepare_frozen.h"
 #include "frontend/random.h"
 #include "models/huggingface.h"
 #include "runtime/current_device.h"
@@ -65,7 +66,7 @@ void make_model(Session& s) {
     for (const std::string& pattern : s.recipe.optimizer.freeze)
       s.model().requires_grad(false, pattern);
     s.optimizer = std::make_unique<Optimizer>(
-        amp::prepare(s.model(), optimizer_spec(s.recipe), s.recipe.precision));
+        amp::prepare_with_frozen(s.model(), optimizer_spec(s.recipe), s.recipe.precision));
   } catch (UserError& e) {
     const std::string at = places_of_patterns(s.recipe);
     if (e.code() == "E0809" && !at.empty()) e.add_line("at", at);
