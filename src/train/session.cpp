@@ -12,9 +12,9 @@
 #include "frontend/layer_names.h"
 #include "frontend/prepare_frozen.h"
 #include "frontend/random.h"
-#include "models/huggingface.h"
 #include "runtime/current_device.h"
 #include "runtime/threads.h"
+#include "train/first_weights.h"
 
 namespace aloft {
 
@@ -142,8 +142,7 @@ void make_values(Session& s, bool takes_others) {
   twin.spec = s.spec;
   make_model(twin);
   take_values(variables_of(s.model(), *s.optimizer), variables_of(twin.model(), *twin.optimizer));
-  if (!s.recipe.model.init.empty() && !takes_others)
-    models::load_huggingface(models::open_huggingface(s.recipe.model.init), s.model());
+  if (!takes_others) load_first_weights(s.recipe, s.model());
 }
 
 std::unique_ptr<Runner> make_runner(Session& s) {
