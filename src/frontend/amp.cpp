@@ -1,6 +1,7 @@
 #include "frontend/amp.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,6 +15,7 @@
 #include "frontend/eager_emitter.h"
 #include "frontend/layer_names.h"
 #include "frontend/loss_scales.h"
+#include "frontend/prepare_frozen.h"
 #include "ops/op.h"
 #include "precision/decide.h"
 #include "runtime/current_device.h"
@@ -131,14 +133,19 @@ void narrow(Variable& v, DType to) {
     round(scalar::F16{}, [](float x) { return scalar::f16_of(x); });
 }
 
+// What becomes of frozen parameters: they are stored as the others are, or stay f32 where the
+// others have masters.
+enum class Frozen : std::uint8_t { AsOthers, AsTheyWere };
+
 // A parameter that is still fp32 in the type that the recipe stores it in, with a master where the
 // recipe has one and a format of masters is named.
 void store(Variable& p, std::optional<StateFormat> masters, const PrecisionRecipe& recipe,
-           const Capability& capability) {
+           const Capability& capability, Frozen frozen = Frozen::AsOthers) {
   const WeightStorage w = weight_storage(p.name.str(), p.is_norm, recipe, capability);
   const bool is_low_stored = w.stored != DType::F32;
   const bool has_master = w.has_master && is_low_stored && p.requires_grad;
   if (has_master && masters) p.master = master_of(p, *masters);
+  if (frozen == Frozen::AsTheyWere && w.has_master && !p.requires_grad) return;
   if (is_low_stored) narrow(p, w.stored);
 }
 
@@ -241,11 +248,9 @@ std::vector<Optimizer> plain(const std::vector<OptimizerFor>& optimizers,
   return all;
 }
 
-}  // namespace
-
 std::vector<Optimizer> prepare(const std::vector<nn::Module*>& models,
                                const std::vector<OptimizerFor>& optimizers,
-                               const PrecisionRecipe& recipe, std::size_t losses) {
+                               const PrecisionRecipe& recipe, std::size_t losses, Frozen frozen) {
   // Everything that can be refused is, before a parameter changes.
   const std::vector<VariablePtr> parameters = fresh_parameters(models, recipe);
   const auto shares = shared_out(models, optimizers);
@@ -266,7 +271,7 @@ std::vector<Optimizer> prepare(const std::vector<nn::Module*>& models,
   for (const VariablePtr& p : parameters) {
     const auto form = masters.find(p);
     store(*p, form == masters.end() ? std::nullopt : std::optional(form->second), recipe,
-          capability);
+          capability, frozen);
   }
   for (nn::Module* model : models) model->set_policy(Policy(recipe));
   std::vector<Optimizer> all;
@@ -278,6 +283,14 @@ std::vector<Optimizer> prepare(const std::vector<nn::Module*>& models,
   }
   note_initialized(all);
   return all;
+}
+
+}  // namespace
+
+std::vector<Optimizer> prepare(const std::vector<nn::Module*>& models,
+                               const std::vector<OptimizerFor>& optimizers,
+                               const PrecisionRecipe& recipe, std::size_t losses) {
+  return prepare(models, optimizers, recipe, losses, Frozen::AsOthers);
 }
 
 std::vector<Optimizer> prepare(const std::vector<nn::Module*>& models,
@@ -303,6 +316,11 @@ void prepare(nn::Module& model, const PrecisionRecipe& recipe) { prepare({&model
 
 Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionRecipe& recipe) {
   return prepare({&model}, {OptimizerFor(spec)}, recipe, 1)[0];
+}
+
+Optimizer prepare_with_frozen(nn::Module& model, const OptimizerSpec& spec,
+                              const PrecisionRecipe& recipe) {
+  return prepare({&model}, {OptimizerFor(spec)}, recipe, 1, Frozen::AsTheyWere)[0];
 }
 
 }  // namespace aloft::amp

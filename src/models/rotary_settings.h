@@ -1,5 +1,5 @@
 // What settings say of rotary positions, in the words of config.json, and what that comes to for
-// the op (ops/rotary_scaling.h).
+// the op (types/rotary_scaling.h).
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "models/family.h"
-#include "ops/rotary_scaling.h"
+#include "types/rotary_scaling.h"
 
 namespace aloft::models {
 

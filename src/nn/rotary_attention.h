@@ -33,7 +33,7 @@ struct RotaryAttentionOptions {
   std::int64_t width = 0;                  // features of a head; 0: dim / heads
   bool out_bias = false;                   // of the projection of the result
   std::int64_t turned = 0;                 // a head's first features, which turn; 0: all
-  std::string scaling = {};                // of the angles (ops/rotary_scaling.h)
+  std::string scaling = {};                // of the angles (types/rotary_scaling.h)
   bool turns = true;                       // false: positions are not looked at
   QueryKeyNorm norm = QueryKeyNorm::None;  // of queries and keys
   RMSNormOptions norm_options = {};        // of q_norm and k_norm

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "ops/op.h"
-#include "ops/rotary_scaling.h"
+#include "types/rotary_scaling.h"
 
 namespace aloft {
 namespace {

@@ -11,16 +11,15 @@ Advice lamb_advice() {
 }
 
 OptimizerKind lamb_kind() {
-  OptimizerKind k =
-      kind_of<Lamb>("lamb", "Adam's direction at each tensor's own norm (You et al. 2019)",
-                    {{}, {.beta1 = 0.5, .beta2 = 0.75, .eps = 0.01}});
-  k.foreign = {
-      {"optimizer.adam_w_mode", "true", "the decay is part of the direction, as in the paper"},
-      {"optimizer.bias_correction", "true",
-       "the moments' start at 0 is taken off them, as in the paper"},
-      {"optimizer.grad_averaging", "true", "the momentum is a mean of gradients, as in the paper"},
-      {"optimizer.use_nvlamb", "true", "tensors without decay have their own rate, too"}};
-  return k;
+  return kind_of<Lamb>("lamb", "Adam's direction at each tensor's own norm (You et al. 2019)",
+                       {{},
+                        {.beta1 = 0.5, .beta2 = 0.75, .eps = 0.01},
+                        {.beta1 = 0.5,
+                         .beta2 = 0.75,
+                         .adam_w_mode = false,
+                         .bias_correction = false,
+                         .grad_averaging = false,
+                         .use_nvlamb = false}});
 }
 
 UpdateRule Lamb::rule() const { return rule_of("lamb", *this); }

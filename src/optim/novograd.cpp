@@ -12,15 +12,15 @@ Advice novograd_advice() {
 OptimizerKind novograd_kind() {
   OptimizerKind k =
       kind_of<NovoGrad>("novograd", "a momentum at each tensor's gradient norm (Ginsburg 2019)",
-                        {{}, {.beta1 = 0.5, .beta2 = 0.75, .eps = 0.01}});
-  constexpr std::string_view kFirst = "the first norm is the first step's, as in the paper";
-  k.foreign = {
-      {"optimizer.bias_correction", "false", kFirst},
-      {"optimizer.init_zero", "false", kFirst},
-      {"optimizer.reg_inside_moment", "true", "the decay is part of the momentum, as in the paper"},
-      {"optimizer.norm_type", "2", "norms are roots of sums of squares"},
-      {"optimizer.grad_averaging", "false",
-       "the momentum is a sum, as in the paper: a mean is an lr of 1 - beta1 times as much"}};
+                        {{},
+                         {.beta1 = 0.5, .beta2 = 0.75, .eps = 0.01},
+                         {.beta1 = 0.5,
+                          .beta2 = 0.75,
+                          .reg_inside_moment = false,
+                          .bias_correction = true,
+                          .grad_averaging = true},
+                         {.beta1 = 0.5, .beta2 = 0.75, .init_zero = true}});
+  k.foreign = {{"optimizer.norm_type", "2", "norms are roots of sums of squares"}};
   k.formulas[0].text.assign(NovoGrad::kEquations.begin(), NovoGrad::kEquations.end());
   return k;
 }

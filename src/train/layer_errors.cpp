@@ -14,13 +14,13 @@
 #include "frontend/programs.h"
 #include "frontend/random.h"
 #include "frontend/value_and_grad.h"
-#include "models/huggingface.h"
 #include "ops/binary.h"
 #include "ops/norm.h"
 #include "ops/op.h"
 #include "passes/casting_emitter.h"
 #include "passes/layer_error_names.h"
 #include "recipe/memory_need.h"
+#include "train/first_weights.h"
 #include "train/runner.h"
 
 namespace aloft {
@@ -56,8 +56,7 @@ class Measurement {
         scaler_(scalar::initial_state(scaler_rule_)) {
     manual_seed(recipe.train.seed);
     task_ = task_kind(recipe).make(spec);
-    if (!recipe.model.init.empty())
-      models::load_huggingface(models::open_huggingface(recipe.model.init), task_->model());
+    load_first_weights(recipe, task_->model());
     amp::prepare(task_->model(), PrecisionRecipe{});  // f32, and its ops are known
     std::vector<Policy> policies;
     for (const DType type : low) policies.push_back(low_policy(recipe.precision, type));

@@ -10,10 +10,11 @@
 #include "frontend/amp.h"
 #include "frontend/description.h"
 #include "frontend/layer_names.h"
+#include "frontend/prepare_frozen.h"
 #include "frontend/random.h"
-#include "models/huggingface.h"
 #include "runtime/current_device.h"
 #include "runtime/threads.h"
+#include "train/first_weights.h"
 
 namespace aloft {
 
@@ -65,7 +66,7 @@ void make_model(Session& s) {
     for (const std::string& pattern : s.recipe.optimizer.freeze)
       s.model().requires_grad(false, pattern);
     s.optimizer = std::make_unique<Optimizer>(
-        amp::prepare(s.model(), optimizer_spec(s.recipe), s.recipe.precision));
+        amp::prepare_with_frozen(s.model(), optimizer_spec(s.recipe), s.recipe.precision));
   } catch (UserError& e) {
     const std::string at = places_of_patterns(s.recipe);
     if (e.code() == "E0809" && !at.empty()) e.add_line("at", at);
@@ -141,8 +142,7 @@ void make_values(Session& s, bool takes_others) {
   twin.spec = s.spec;
   make_model(twin);
   take_values(variables_of(s.model(), *s.optimizer), variables_of(twin.model(), *twin.optimizer));
-  if (!s.recipe.model.init.empty() && !takes_others)
-    models::load_huggingface(models::open_huggingface(s.recipe.model.init), s.model());
+  if (!takes_others) load_first_weights(s.recipe, s.model());
 }
 
 std::unique_ptr<Runner> make_runner(Session& s) {

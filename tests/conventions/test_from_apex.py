@@ -1,8 +1,12 @@
 """docs/from-apex.md explains every argument of apex's calls and of its fork's, and none that there is not; its table of
 levels is apex's, and amp::Options has the arguments by their names, in their order."""
 
+import ast
+import importlib.util
 import json
+import pathlib
 import re
+import tempfile
 import unittest
 
 import project
@@ -12,6 +16,7 @@ PAGE = project.ROOT / "docs" / "from-apex.md"
 OPTIONS = project.ROOT / "src" / "frontend" / "amp_options.h"
 SCALE_LOSS = project.ROOT / "src" / "frontend" / "scale_loss.h"
 SIGNATURES = project.ROOT / "tests" / "fixtures" / "apex_signatures.json"
+SCRIPT = project.ROOT / "tools" / "judge" / "apex_signatures.py"
 NPU = project.ROOT / "tests" / "fixtures" / "torch_npu.json"
 FORK = "Ascend "
 WORDS = {"None": "none", "True": "true", "False": "false", "1.0": "1", "torch.float16": "f16", "torch.float32": "f32"}
@@ -32,11 +37,31 @@ class FromApex(unittest.TestCase):
         signatures = json.loads(SIGNATURES.read_text())
         self.calls, self.levels = signatures["calls"], signatures["levels"]
         self.tables = tables(PAGE)
+        spec = importlib.util.spec_from_file_location("apex_signatures", SCRIPT)
+        self.extraction = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(self.extraction)
 
     def test_the_loop_stands_in_an_example(self):
         loop = blocks(project.text(PAGE), "cpp")[0]
         self.assertIn("amp::scale_loss(", loop)
         self.assertTrue(is_in_an_example(loop), loop)
+
+    def test_each_source_has_its_commit(self):
+        """Of every file that the script reads."""
+        commits = json.loads(SIGNATURES.read_text())["commits"]
+        self.assertEqual(sorted(commits), sorted("apex/" + file for file in self.extraction.files()))
+        for commit in commits.values():
+            self.assertRegex(commit, "^[0-9a-f]{8}$")
+
+    def test_what_the_script_reads(self):
+        """Signatures and levels of sources in the form of apex's, and not what stands beside them."""
+        source = ("class O2:\n    def __call__(self, p):\n        p.enabled = True\n        p.loss_scale = 'dynamic'\n"
+                  "        return p\ndef initialize(models, optimizers=None, *, enabled=True): pass\n")
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "frontend.py").write_text(source)
+            self.assertEqual(self.extraction.levels(pathlib.Path(folder)), {"O2": {"loss_scale": "dynamic"}})
+        function = ast.parse(source).body[1]
+        self.assertEqual(self.extraction.arguments(function), ["models", "optimizers", "enabled"])
 
     def test_calls(self):
         calls = {name: arguments for name, arguments in self.calls.items() if not name.startswith(FORK)}

@@ -1,4 +1,4 @@
-// Evaluates the equations that formulas of tensors print, in double: kEquations, whose form
+// Evaluates the equations that formulas print, in double: kEquations, whose form
 // src/optim/equations.h says.
 #pragma once
 
@@ -86,11 +86,13 @@ class Expression {
   Grid choice() {
     const Grid condition = any_of();
     if (!takes('?')) return condition;
-    if (!condition.is_number()) fail("a condition of a tensor");
     const Grid value = choice();
     need(':');
     const Grid other = choice();
-    return condition.of[0] != 0 ? value : other;
+    if (condition.is_number()) return condition.of[0] != 0 ? value : other;
+    const auto only = [](double holds, double x) { return holds != 0 ? x : 0; };
+    return with(with(condition, value, only),
+                with(of_each(condition, std::logical_not<>()), other, only), std::plus<>());
   }
   Grid any_of() {
     Grid all = all_of();
@@ -156,6 +158,7 @@ class Expression {
     if (name.empty()) return literal();
     at_ += name.size();
     if (takes('(')) return call(name);
+    if (name == "product") return product_of();
     if (name == "first" && takes_word("step")) name = "first step";
     const auto it = names_.find(name);
     if (it == names_.end()) fail("no " + name);
@@ -168,6 +171,32 @@ class Expression {
     if (end == rest.c_str()) fail("no value");
     at_ += static_cast<std::size_t>(end - rest.c_str());
     return Grid::number(x);
+  }
+  // product for i from 1 to t of value
+  Grid product_of() {
+    const auto need_word = [&](const char* wanted) {
+      if (!takes_word(wanted)) fail(std::string("no ") + wanted);
+    };
+    need_word("for");
+    const std::string name = word();
+    at_ += name.size();
+    need_word("from");
+    const Grid first = terms();
+    need_word("to");
+    const Grid last = terms();
+    need_word("of");
+    Names names = names_;
+    Grid all = Grid::number(1);
+    std::size_t taken = 0;
+    for (double i = first.of.at(0); i <= last.of.at(0); ++i) {
+      names[name] = Grid::number(i);
+      Expression of(text_.substr(at_), names);
+      all = with(all, of.factors(), std::multiplies<>());
+      taken = of.at_;
+    }
+    if (taken == 0) fail("a product of nothing");
+    at_ += taken;
+    return all;
   }
   Grid call(const std::string& function) {
     const Grid x = choice();
@@ -183,6 +212,8 @@ class Expression {
   }
   Grid of_one(const std::string& function, const Grid& x) const {
     if (function == "sqrt") return of_each(x, [](double v) { return std::sqrt(v); });
+    if (function == "sign")
+      return of_each(x, [](double v) { return v > 0 ? 1.0 : v < 0 ? -1.0 : 0.0; });
     if (function == "max") return Grid::number(*std::max_element(x.of.begin(), x.of.end()));
     if (function.starts_with("row_")) return of_rows(function.substr(4), x);
     if (function.starts_with("col_")) return transposed(of_rows(function.substr(4), transposed(x)));

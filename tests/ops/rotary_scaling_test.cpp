@@ -1,6 +1,6 @@
 // How angles of rotary positions are stretched: what each kind does at its ends, its text, and what
 // cannot be one.
-#include "ops/rotary_scaling.h"
+#include "types/rotary_scaling.h"
 
 #include <gtest/gtest.h>
 

@@ -72,13 +72,7 @@ TEST(ForeignKeys, OneValueIsTaken) {
               {"muon", "ns_steps", "5", "6", "made for five steps"},
               {"adamw", "adam_w_mode", "true", "false", "kind adam"},
               {"adam", "adam_w_mode", "false", "true", "kind adamw"},
-              {"lamb", "use_nvlamb", "true", "false", "own rate"},
-              {"lamb", "bias_correction", "true", "false", "paper"},
-              {"novograd", "bias_correction", "false", "true", "first step's"},
-              {"novograd", "reg_inside_moment", "true", "false", "part of the momentum"},
               {"novograd", "norm_type", "2", "0", "sums of squares"},
-              {"novograd", "init_zero", "false", "true", "first step's"},
-              {"novograd", "grad_averaging", "false", "true", "1 - beta1"},
               {"lars", "clip", "false", "true", "no bound"}};
   for (const auto& row : rows) {
     const std::string section = "kind = \"" + std::string(row.kind) + "\"\n" + row.key + " = ";
@@ -92,6 +86,27 @@ TEST(ForeignKeys, OneValueIsTaken) {
   }
   // Of another kind it is no key at all.
   EXPECT_NE(refused("kind = \"adamw\"\nns_steps = 5\n").find("no such key"), std::string::npos);
+}
+
+// apex's modes of LAMB and NovoGrad are keys of theirs, each with its own usual value; another kind
+// explains them or has none.
+TEST(ForeignKeys, ModesOfApexAreKeys) {
+  for (const auto& [kind, keys] :
+       {std::pair{"lamb",
+                  std::vector{"adam_w_mode", "bias_correction", "grad_averaging", "use_nvlamb"}},
+        {"novograd", {"reg_inside_moment", "bias_correction", "grad_averaging", "init_zero"}}})
+    for (const char* key : keys)
+      for (const char* value : {"true", "false"}) {
+        const Read r = read("kind = \"" + std::string(kind) + "\"\n" + key + " = " + value + "\n");
+        EXPECT_EQ(r.said, "") << kind << "." << key;
+        const OptimizerSpec spec = optimizer_spec(r.recipe);
+        const AttrValue* set = spec.rule.options.find(Name(key));
+        ASSERT_NE(set, nullptr) << kind << "." << key;
+        EXPECT_EQ(std::get<bool>(*set), std::string(value) == "true") << kind << "." << key;
+      }
+  EXPECT_NE(refused("kind = \"adamw\"\nadam_w_mode = false\n").find("kind adam"),
+            std::string::npos);
+  EXPECT_NE(refused("kind = \"lars\"\nuse_nvlamb = true\n"), "");
 }
 
 // torch's names are answered with what they are here.

@@ -7,32 +7,23 @@ generate.py. Those of optimizers of the fork for Ascend are torch_npu's: torch_n
   apex_signatures.py APEX ASCEND --check    compares instead; exit 1 where it differs
 
 APEX is a checkout of github.com/NVIDIA/apex with apex/amp in it (the last is before its removal, commit cb65b8ed), and
-apex/optimizers and apex/parallel/LARC.py;
-ASCEND one of the fork for Ascend, whose README.zh.md says the signatures that its patch comes to. Sources are parsed,
-not run.
+apex/optimizers and apex/parallel/LARC.py; ASCEND one of the fork for Ascend, whose README.zh.md says the signatures
+that its patch comes to. Sources are parsed, not run. The fixture's "commits" say of each file which commit it was read
+at: the newest that changed it there.
 
 The fixture as it lies there was made from excerpts of apex's files in the folders of a checkout: the signatures of
-these functions and classes and what the levels assign, with all other bodies left out. It was compared by eye with
-whole files of github.com/NVIDIA/apex, at the commits at which they could be read:
-
-  apex/amp/frontend.py        initialize and the levels at 04667139, state_dict and load_state_dict at dec4fdd6
-  apex/amp/handle.py          fab319f1
-  apex/amp/amp.py             02ba8ee5
-  apex/amp/_amp_state.py      03d70c41
-  apex/optimizers             fused_adam.py 004da4ed, fused_sgd.py b9e5d37d, fused_lamb.py 16fadfe7,
-                              fused_mixed_precision_lamb.py 25aa4e03, fused_novograd.py 007c5947,
-                              fused_adagrad.py 05cec60c
-  apex/parallel/LARC.py       0bfb8300
-
-All is equal but for two arguments that these versions do not have yet: FusedAdam's `master_weights` (`use_master` at
-004da4ed) and FusedSGD's `set_grad_none`. With both checkouts at hand, `--check` does the comparison: it says "same", or
-that the fixture differs; then run it without `--check`, see what changed (`git diff tests/fixtures`), and mend
-docs/from-apex.md until tests/conventions/test_from_apex.py passes.
+these functions and classes and what the levels assign, with all other bodies left out. Its "commits" are those of the
+whole files that it was compared with by eye. All is equal but for two arguments that these versions do not have yet:
+FusedAdam's `master_weights` (`use_master` there) and FusedSGD's `set_grad_none`; and of frontend.py `initialize` and
+the levels were read at 04667139, `state_dict` and `load_state_dict` at the commit that is named. With both checkouts at
+hand, `--check` does the comparison: it says "same", or that the fixture differs; then run it without `--check`, see
+what changed (`git diff tests/fixtures`), and mend docs/from-apex.md until tests/conventions/test_from_apex.py passes.
 """
 import argparse
 import ast
 import json
 import pathlib
+import subprocess
 import sys
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "apex_signatures.json"
@@ -105,6 +96,19 @@ def calls_of_fork(readme):
     return found
 
 
+def files():
+    """What is read of apex's checkout."""
+    return ["amp/" + file for file in CALLS] + list(OPTIMIZERS)
+
+
+def commits(apex):
+    """Of each file the newest commit that changed it."""
+    def newest(file):
+        return subprocess.run(["git", "log", "-1", "--format=%h", "--abbrev=8", "--", "apex/" + file], cwd=apex,
+                              check=True, capture_output=True, text=True).stdout.strip()
+    return {"apex/" + file: newest(file) for file in files()}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("apex", type=pathlib.Path)
@@ -114,11 +118,12 @@ def main():
     amp = options.apex / "apex" / "amp"
     content = {"calls": calls(amp) | calls_of_fork(options.ascend / "README.zh.md"),
                "optimizers": optimizers(options.apex / "apex"), "levels": levels(amp)}
-    text = json.dumps(content, indent=1) + "\n"
     if options.check:
-        same = FIXTURE.exists() and FIXTURE.read_text() == text
+        known = json.loads(FIXTURE.read_text()) if FIXTURE.exists() else {}
+        same = {key: value for key, value in known.items() if key != "commits"} == content
         print("same" if same else f"{FIXTURE} differs")
         return 0 if same else 1
+    text = json.dumps({"commits": commits(options.apex)} | content, indent=1) + "\n"
     FIXTURE.write_text(text, encoding="utf-8", newline="\n")
     return 0
 

@@ -57,6 +57,23 @@ def lamb(p, g, s, t, o):
     return p - o["lr"] * ratio * direction
 
 
+def fused_lamb(p, g, s, t, o):
+    """NVIDIA's FusedLAMB with its own modes, from what apex's documentation and its kernel's names say of them: decay
+    in the gradient (adam_w_mode false), moments as they are (bias_correction false), a fading sum of gradients
+    (grad_averaging false), and no rate by the norm for what does not decay (use_nvlamb false)."""
+    (beta1, beta2), decay = o["betas"], o["weight_decay"]
+    m, v = (s.setdefault(k, np.zeros_like(p)) for k in ("exp_avg", "exp_avg_sq"))
+    if not o["adam_w_mode"]:
+        g = g + decay * p
+    m = s["exp_avg"] = beta1 * m + ((1 - beta1) if o["grad_averaging"] else 1) * g
+    v = s["exp_avg_sq"] = beta2 * v + (1 - beta2) * g ** 2
+    if o["bias_correction"]:
+        m, v = m / (1 - beta1 ** t), v / (1 - beta2 ** t)
+    direction = m / (np.sqrt(v) + o["eps"]) + (decay * p if o["adam_w_mode"] else 0)
+    by_norm = (o["use_nvlamb"] or decay != 0) and norm(p) and norm(direction)
+    return p - o["lr"] * (norm(p) / norm(direction) if by_norm else 1) * direction
+
+
 def lars(p, g, s, t, o):
     """You, Gitman and Ginsburg 2017, algorithm 1; eps is added to the divisor; 1 where a norm is 0."""
     v = s.setdefault("momentum_buffer", np.zeros_like(p))
@@ -81,6 +98,23 @@ def novograd(p, g, s, t, o):
     s["exp_avg"] = own if t == 1 else o["betas"][0] * s["exp_avg"] + own
     s["norm_exp_avg_sq"] = np.asarray(v)
     return p - o["lr"] * s["exp_avg"]
+
+
+def fused_novograd(p, g, s, t, o):
+    """NVIDIA's FusedNovoGrad with its own modes: it keeps the norm, the first step's or 0 before it, of which the
+    squares are averaged; where regularisation is beside the momentum the newest norm divides that."""
+    beta1, beta2 = o["betas"]
+    before = s["#kept"] if t > 1 else 0.0 if o["init_zero"] else norm(g)
+    kept = s["#kept"] = np.sqrt(beta2 * before ** 2 + (1 - beta2) * norm(g) ** 2)
+    s["norm_exp_avg_sq"] = np.asarray(kept ** 2)
+    m_share, v_share = (1 - beta1 ** t, np.sqrt(1 - beta2 ** t)) if o["bias_correction"] else (1, 1)
+    size = kept / v_share + o["eps"]
+    fresh = (1 - beta1) if o["grad_averaging"] else 1
+    decay = o["weight_decay"] * p
+    own = g / size + decay if o["reg_inside_moment"] else g
+    m = s["exp_avg"] = beta1 * s.setdefault("exp_avg", np.zeros_like(p)) + fresh * own
+    m = m / m_share
+    return p - o["lr"] * (m if o["reg_inside_moment"] else m / size + decay)
 
 
 def adamp(p, g, s, t, o):
@@ -138,20 +172,28 @@ def rmsprop(p, g, s, t, o):
     return p - step
 
 
-RULES = {"lion": lion, "lamb": lamb, "lars": lars, "bert_adam": bert_adam, "novograd": novograd, "adamp": adamp,
-         "muon": muon, "rmsprop": rmsprop}
+RULES = {"lion": lion, "lamb": lamb, "fused_lamb": fused_lamb, "lars": lars, "bert_adam": bert_adam,
+         "novograd": novograd, "fused_novograd": fused_novograd, "adamp": adamp, "muon": muon, "rmsprop": rmsprop}
 
 LR = {"lr": 0.015625, "weight_decay": 0.125, "maximize": False}
 ADAM = {**LR, "betas": (0.875, 0.96875), "eps": 1e-6}
 MUON = {**ADAM, "momentum": 0.9375, "nesterov": True, "match_adamw": False, "rest_rate": 0.5, "rest": []}
 ADAMP = {**ADAM, "delta": 0.5, "decay_ratio": 0.125, "nesterov": False}
 TF = {**LR, "alpha": 0.9375, "eps": 0.0009765625, "momentum": 0.0, "centered": False, "tensorflow": True}
-# name: kind, options
+LAMB = {**ADAM, "adam_w_mode": True, "bias_correction": True, "grad_averaging": True, "use_nvlamb": False}
+NOVOGRAD = {**ADAM, "eps": 1e-8, "reg_inside_moment": False, "bias_correction": True, "grad_averaging": True,
+            "init_zero": False}
+# name: rule (of a kind of its name, or of NVIDIA's form of it), options
 CASES = {
     "lion": ("lion", {**LR, "betas": (0.875, 0.96875)}),
     "lion-maximize": ("lion", {**LR, "betas": (0.9375, 0.75), "maximize": True}),
     "lamb": ("lamb", ADAM),
     "lamb-plain": ("lamb", {**ADAM, "betas": (0.75, 0.96875), "weight_decay": 0.0, "maximize": True}),
+    "lamb-fused": ("fused_lamb", LAMB),
+    "lamb-fused-plain": ("fused_lamb", {**LAMB, "weight_decay": 0.0}),
+    "lamb-fused-l2": ("fused_lamb", {**LAMB, "adam_w_mode": False}),
+    "lamb-fused-sums": ("fused_lamb", {**LAMB, "bias_correction": False, "grad_averaging": False,
+                                       "use_nvlamb": True}),
     "lars": ("lars", {**LR, "lr": 0.5, "momentum": 0.875, "trust": 0.015625, "eps": 1e-8}),
     "lars-plain": ("lars", {**LR, "lr": 0.25, "momentum": 0.5, "trust": 0.0625, "eps": 1e-8,
                             "weight_decay": 0.0, "maximize": True}),
@@ -159,6 +201,11 @@ CASES = {
     "bert_adam-unclipped": ("bert_adam", {**ADAM, "max_grad_norm": 0.0, "maximize": True}),
     "novograd": ("novograd", {**ADAM, "eps": 1e-8}),
     "novograd-maximize": ("novograd", {**ADAM, "betas": (0.5, 0.5), "maximize": True}),
+    "novograd-fused": ("fused_novograd", NOVOGRAD),
+    "novograd-fused-inside": ("fused_novograd", {**NOVOGRAD, "reg_inside_moment": True}),
+    "novograd-fused-zero": ("fused_novograd", {**NOVOGRAD, "init_zero": True}),
+    "novograd-fused-sums": ("fused_novograd", {**NOVOGRAD, "bias_correction": False, "grad_averaging": False,
+                                               "init_zero": True}),
     "adamp": ("adamp", ADAMP),
     "adamp-wide": ("adamp", {**ADAMP, "delta": 2.0, "maximize": True}),
     "adamp-nesterov": ("adamp", {**ADAMP, "delta": 1.0, "nesterov": True}),
@@ -186,7 +233,7 @@ def trajectory(rule, options, start, grad):
             seen |= {f"{k}.{n}": v for k, v in states[n].items() if isinstance(v, np.ndarray)}
         for k, v in seen.items():
             peak[k] = max(peak.get(k, 0.0), float(np.abs(v).max()))
-    taken = {k for s in states.values() for k in s if k.startswith("#")}
+    taken = {k for s in states.values() for k in s if k.startswith("#") and k != "#kept"}
     return seen, peak, taken
 
 
@@ -199,7 +246,7 @@ def build():
         seen, peak, ways = trajectory(RULES[kind], options, start, grad)
         taken |= ways
         arrays |= {f"{name}.{n}": v for n, v in seen.items()}
-        cases.append({"name": name, "kind": kind, "options": dict(options), "peak": peak})
+        cases.append({"name": name, "kind": kind.removeprefix("fused_"), "options": dict(options), "peak": peak})
     if taken != {"#rows", "#whole", "#none"}:
         raise ValueError(f"steps of AdamP lose {taken}")
     return {

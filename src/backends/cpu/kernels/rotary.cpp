@@ -2,7 +2,7 @@
 // sweep. Angles are formed and reduced in double: at position 100,000 f32 has lost two digits.
 #include "ops/rotary.h"
 
-#include "ops/rotary_scaling.h"
+#include "types/rotary_scaling.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/kernels/rotary.cpp"

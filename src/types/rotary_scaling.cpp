@@ -1,4 +1,4 @@
-#include "ops/rotary_scaling.h"
+#include "types/rotary_scaling.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,13 @@
+// The weights that a run begins with where its recipe names a folder of Hugging Face.
+#pragma once
+
+#include "frontend/module.h"
+#include "recipe/recipe.h"
+
+namespace aloft {
+
+// Those of model.init; nothing where the recipe has none. DataError and UserError as of
+// models::open_huggingface() and load_huggingface().
+void load_first_weights(const Recipe& recipe, nn::Module& model);
+
+}  // namespace aloft
