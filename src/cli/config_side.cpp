@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -107,7 +108,8 @@ std::vector<Setting> settings_of(const Recipe& recipe, const nlohmann::json& val
   Recipe copy = recipe;
   std::map<std::string, bool> harmless;
   for (const RecipeField& f : recipe_fields(copy)) harmless[f.key] = is_harmless(f, recipe);
-  for (const UnusedKey& key : unused_keys(recipe, true)) harmless[key.key] = true;
+  std::set<std::string> unused;
+  for (const UnusedKey& key : unused_keys(recipe, true)) unused.insert(key.key);
   std::vector<Setting> all = config_check::settings_of(nlohmann::ordered_json(values), "");
   for (Setting& s : all) {
     const std::string key = key_of(s.key);
@@ -117,8 +119,10 @@ std::vector<Setting> settings_of(const Recipe& recipe, const nlohmann::json& val
       origin = recipe.origin.end();
     s.is_default = origin == recipe.origin.end();
     if (!s.is_default) s.place = origin->second;
+    // A vocabulary of 0 is that of the tokens, which may be known later (add_vocabulary).
+    s.is_read = !unused.contains(key) && !(s.key == "model.vocab" && s.value == 0);
     const auto it = harmless.find(key);
-    if (it != harmless.end()) s.is_harmless = it->second;
+    if (it != harmless.end()) s.is_harmless = it->second || !s.is_read;
   }
   return all;
 }
@@ -167,6 +171,16 @@ void add_draws(Side& side, const scalar::RandomKey& key) {
     side.first_draws.push_back(fmt::format("{:.7f}", scalar::uniform(key, i)));
 }
 
+// How many ids the tokens have, where the recipe leaves it to its tokenizer.
+void add_vocabulary(Side& side, const SettingValues& facts) {
+  const auto vocab = facts.find("vocab");
+  if (vocab == facts.end()) return;
+  for (Setting& s : side.settings["static"])
+    if (const auto* const ids = std::get_if<std::int64_t>(&vocab->second);
+        ids && s.key == "model.vocab" && s.is_default)
+      s.value = *ids, s.is_read = true, s.is_harmless = false;
+}
+
 void add_of_recipe(Side& side, const Recipe& recipe, const nlohmann::json& values,
                    const RunData* data, const SideOptions& o) {
   side.packages["aloft"] = ALOFT_VERSION;
@@ -175,6 +189,7 @@ void add_of_recipe(Side& side, const Recipe& recipe, const nlohmann::json& value
   add_draws(side, {.seed = recipe.train.seed});
   if (!data) return;
   const SettingValues facts = data->facts(recipe);
+  add_vocabulary(side, facts);
   if (o.checks.contains("dataset")) add_batches(side, recipe, *data, facts, o.batches);
   if (o.checks.contains("weights")) add_first_weights(side, recipe, facts);
 }

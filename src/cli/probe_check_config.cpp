@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/output.h"
@@ -48,23 +51,53 @@ std::string cell(const std::string& text) {
   return short_text;
 }
 
+bool is_of_tensors(const Section& s) { return s.name == "dataset" || s.name == "weights"; }
+
+std::vector<std::string> row_of(const Section& s, const Finding& f) {
+  std::string name = f.a_name.empty() ? f.b_name : f.a_name;
+  if (!f.a_name.empty() && !f.b_name.empty() && f.a_name != f.b_name) name += " / " + f.b_name;
+  if (!f.matched.empty() && f.matched != "name") name += " (" + f.matched + ")";
+  // Of a tensor with a hash, "[8,16] 46f4ffa7, norm 106, ...", that is enough to see it is another.
+  const auto value = [&](const std::string& text) {
+    const bool is_hashed = is_of_tensors(s) && text.starts_with('[');
+    return cell(is_hashed ? text.substr(0, text.find(", ")) : text);
+  };
+  // Names of hyper-parameters speak for themselves.
+  if (s.name != "hyperparameters") name = s.name + ": " + name;
+  return {std::string(name_of(f.level)), cell(name), value(f.a_value), value(f.b_value),
+          harmless(f.advice)};
+}
+
+// Rows of one level. Of tensors of which the same is to be said the first stands for all, unless
+// all are asked for: hundreds of hashes hide the rest.
+void add_rows(const Section& s, Level level, bool shows_all,
+              std::vector<std::vector<std::string>>& rows) {
+  std::map<std::string, std::size_t> alike;
+  for (const Finding& f : s.findings) alike[f.advice] += f.level == level;
+  std::set<std::string> said;
+  for (const Finding& f : s.findings) {
+    if (f.level != level) continue;
+    const std::size_t others = alike[f.advice] - 1;
+    if (shows_all || !is_of_tensors(s) || others < 2) {
+      rows.push_back(row_of(s, f));
+    } else if (said.insert(f.advice).second) {
+      rows.push_back(row_of(s, f));
+      rows.back()[1] += fmt::format(" and {} more", others);
+    }
+  }
+}
+
 void print_table(const std::vector<Section>& sections, bool shows_all) {
   std::vector<std::vector<std::string>> rows = {{"", "what", "A", "B", "what to do"}};
+  for (const Level level : {Level::Error, Level::Warning, Level::Pass})
+    for (const Section& s : sections)
+      if (level != Level::Pass || shows_all) add_rows(s, level, shows_all, rows);
   std::string counts;
-  for (const Section& s : sections) {
-    std::size_t alike = 0;
-    for (const Finding& f : s.findings) {
-      if (f.level == Level::Pass) ++alike;
-      if (f.level == Level::Pass && !shows_all) continue;
-      std::string name = f.a_name.empty() ? f.b_name : f.a_name;
-      if (!f.a_name.empty() && !f.b_name.empty() && f.a_name != f.b_name) name += " / " + f.b_name;
-      if (!f.matched.empty() && f.matched != "name") name += " (" + f.matched + ")";
-      rows.push_back({std::string(name_of(f.level)), cell(s.name + ": " + name), cell(f.a_value),
-                      cell(f.b_value), harmless(f.advice)});
-    }
-    counts += fmt::format("{}{} {} of {} alike", counts.empty() ? "" : ", ", s.name, alike,
-                          s.findings.size());
-  }
+  for (const Section& s : sections)
+    counts += fmt::format(
+        "{}{} {} of {} alike", counts.empty() ? "" : ", ", s.name,
+        std::ranges::count_if(s.findings, [](const Finding& f) { return f.level == Level::Pass; }),
+        s.findings.size());
   if (rows.size() > 1) print_result("{}", table(rows));
   print_result("{}: {}\n", name_of(verdict(sections)),
                counts.empty() ? "there is nothing that both say" : counts);

@@ -23,7 +23,7 @@ class CheckConfig(ProgramTest):
     def test_a_recipe_is_like_itself(self):
         verdict, checks = self.findings("tiny.toml", "tiny.toml")
         self.assertEqual(verdict, "pass")
-        self.assertEqual(list(checks), ["env", "pip", "dataset", "weights", "hyperparameters", "random"])
+        self.assertEqual(list(checks), ["hyperparameters", "random", "env", "pip", "dataset", "weights"])
         self.assertEqual(len(checks["dataset"]), 8)  # tokens and targets of four batches
         self.assertIn("step 0, h.0.attn.c_attn.weight", checks["weights"])
         self.assertIn(b"pass: ", self.check("tiny.toml", "tiny.toml").stdout)
@@ -50,11 +50,58 @@ class CheckConfig(ProgramTest):
         # A checkpoint has weights, the optimizer's state and the random one.
         [first, *_, last] = sorted((self.folder / "run/checkpoints").iterdir()) * 2
         verdict, checks = self.findings(first, last)
-        self.assertEqual((verdict, list(checks)), ("pass", ["weights", "random"]))
+        self.assertEqual((verdict, list(checks)), ("pass", ["random", "weights"]))
         self.assertIn("step 0, optim.exp_avg.wte.weight", checks["weights"])
         self.assertEqual(checks["random"]["random state"]["a_value"], "step 4, micro-batch 0")
         found = self.findings(first, "tiny.toml", exit_code=5)[1]["weights"]
         self.assertEqual(found["step 0, wte.weight"]["level"], "error")
+
+    def test_what_was_set_stands_before_what_follows_from_it(self):
+        text = self.check("tiny.toml", "other.toml", exit_code=5).stdout.decode()
+        self.assertLess(text.index("seed"), text.index("dataset"))
+        self.assertLess(text.index("dataset"), text.index("weights"))
+        self.assertLess(text.count("\n"), 50)  # one tensor stands for all that are others
+        self.assertRegex(text, r" more\b")
+        self.assertIn("set A's train.seed", " ".join(text.split()))
+        self.assertNotIn("norm ", text)
+        whole = self.check("tiny.toml", "other.toml", "--all", exit_code=5).stdout.decode()
+        self.assertNotIn(" more", whole)
+        self.assertIn('class="scroll whole"', (self.folder / "checked/result.html").read_text())
+
+    def test_a_vocabulary_is_that_of_the_tokens(self):
+        known = self.findings("tiny.toml", "tiny.toml")[1]["hyperparameters"]["model.vocab"]["a_value"]
+        self.assertGreater(int(known), 1)
+        for ids, level in ((known, "pass"), ("7", "error")):
+            (self.folder / "vocab.sh").write_text(f"python t.py --vocab_size {ids}\n")
+            found = self.findings("tiny.toml", "vocab.sh", exit_code=None)[1]["hyperparameters"]
+            self.assertEqual((found["model.vocab"]["b_name"], found["model.vocab"]["level"]), ("vocab_size", level))
+        # Where the data is not looked at nobody knows it, and the one of another tokenizer says nothing.
+        found = self.findings("tiny.toml", "vocab.sh", "--checks", "hyperparameters", exit_code=None)[1]
+        self.assertEqual(found["hyperparameters"]["vocab_size"]["level"], "warning")
+
+    def test_other_programs_words_for_what_a_recipe_says(self):
+        tiny = (self.folder / "tiny.toml").read_text()
+        self.assertIn('"O2:bf16"', tiny)
+        (self.folder / "low.toml").write_text(tiny.replace("O2:bf16", "O2:fp16"))
+        (self.folder / "high.toml").write_text(tiny.replace("O2:bf16", "O0"))
+
+        def found(recipe, options):
+            (self.folder / "words.sh").write_text(f"python t.py {options}\n")
+            return self.findings(recipe, "words.sh", "--checks", "hyperparameters", exit_code=None)[1]["hyperparameters"]
+
+        for recipe, options, key, level in (
+                ("low.toml", "--max_grad_norm 0.5", "optimizer.clip_norm", "error"),
+                ("low.toml", "--max_grad_norm 1", "optimizer.clip_norm", "pass"),
+                ("low.toml", "--adam_beta1 0.8 --adam_beta2 0.9", "optimizer.betas[0]", "error"),
+                ("low.toml", "--optim adamw_torch", "optimizer.kind", "pass"),
+                ("low.toml", "--optim sgd", "optimizer.kind", "error"),
+                ("low.toml", "--bf16", "precision.level", "error"),
+                ("low.toml", "--fp16", "precision.level", "pass"),
+                ("low.toml", "--precision 16-mixed", "precision.level", "pass"),
+                ("high.toml", "--precision 16-mixed", "precision.level", "error"),
+                ("high.toml", "--mixed_precision no", "precision.level", "pass")):
+            with self.subTest(options, recipe=recipe):
+                self.assertEqual(found(recipe, options)[key]["level"], level)
 
     def test_settings_of_others(self):
         (self.folder / "train.sh").write_text("export OMP_NUM_THREADS=7\npython t.py --lr 5e-4 --num-layers 1 --foo 1\n")
@@ -93,13 +140,13 @@ class CheckConfig(ProgramTest):
                     "steps = 4\neval_every = 1")
         every = "steps = 4\ncheckpoint_every = 2"
         self.expect("train.checkpoint_every", "warning", "nothing that is learnt", every)
-        self.expect("train.checkpoint_every", "error", "set train.checkpoint_every", every + '\non_spike = "rollback"')
+        self.expect("train.checkpoint_every", "error", "set A's train.checkpoint_every", every + '\non_spike = "rollback"')
 
     def test_a_group_that_one_recipe_alone_has(self):
         group = '[[optimizer.groups]]\nparameters = ["wte.*"]\nlr = 1e-4\n'
         (self.folder / "group.toml").write_text(self.RECIPE + group)
         (self.folder / "slow.toml").write_text(self.RECIPE + group.replace("1e-4", "1e-5"))
-        for other, what in (("tiny.toml", "has none"), ("slow.toml", "set optimizer.groups.0.lr")):
+        for other, what in (("tiny.toml", "has none"), ("slow.toml", "set A's optimizer.groups.0.lr")):
             found = self.findings("group.toml", other, "--checks", "hyperparameters", exit_code=5)[1]
             finding = found["hyperparameters"]["optimizer.groups.0.lr"]
             self.assertEqual(finding["level"], "error")
@@ -121,7 +168,7 @@ class CheckConfig(ProgramTest):
         self.assertEqual(found["hyperparameters"]["data.text"]["level"], "error")
 
     def test_only_what_is_asked_for(self):
-        self.assertEqual(list(self.findings("tiny.toml", "tiny.toml", "--checks", "env,random")[1]), ["env", "random"])
+        self.assertEqual(list(self.findings("tiny.toml", "tiny.toml", "--checks", "env,random")[1]), ["random", "env"])
         self.check("tiny.toml", "tiny.toml", "--checks", "colour", exit_code=2)
 
     def test_data_that_is_not_there_is_said(self):

@@ -119,8 +119,7 @@ class Probe(ProgramTest):
                 self.assertLessEqual(record["Mean"], record["Max"])
         self.assertEqual(self.dump("probed", 0, "construct")["Module.h.0.mlp.c_fc.Linear.forward.0"],
                          "Module.h.0.mlp.MLP.forward.0")
-        stack = self.dump("probed", 0, "stack")
-        self.assertIn("Module.h.0.mlp.c_fc.Linear.forward.0", sum((names for names, _ in stack.values()), []))
+        self.assertEqual(self.dump("probed", 0, "stack"), {})  # Aloft itself calls a recipe's model
         # A block's gradient goes on past its norms: through them alone there is no value.
         self.assertTrue(any(name.startswith("call:h.0.ln_1#0.input.gradient")
                             for name in json.loads((self.folder / "probed/missing.json").read_text())))

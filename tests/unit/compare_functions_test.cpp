@@ -128,6 +128,45 @@ TEST_F(CompareFunctions, ACastThatOneRunHasMoreIsNoDivergence) {
   EXPECT_EQ(found->compared->moment.entry->npu->tap, "h.0/cast#2");
 }
 
+// `s * z - z * 0.5`: a compiler may make either product first, and number it so.
+TEST_F(CompareFunctions, ProductsInAnotherOrderAreTheSame) {
+  const std::vector<Function> one = {{"h/mul#0", 3}, {"h/mul#1", 5}, {"h/sub#0", 4}};
+  const std::vector<Function> other = {{"h/mul#0", 5}, {"h/mul#1", 3}, {"h/sub#0", 4}};
+  EXPECT_FALSE(parted(dump("one", one), dump("other", other)).has_value());
+  EXPECT_EQ(all_.size(), 3u);
+  // Three of them, each in the place of the next.
+  const std::vector<Function> three = {{"h/mul#0", 3}, {"h/mul#1", 5}, {"h/mul#2", 7}};
+  const std::vector<Function> turned = {{"h/mul#0", 5}, {"h/mul#1", 7}, {"h/mul#2", 3}};
+  EXPECT_FALSE(parted(dump("three", three), dump("turned", turned)).has_value());
+  // A product that is wrong stays so, in whatever order, and does not take another's place.
+  for (const std::vector<Function>& right : {one, other}) {
+    std::vector<Function> wrong = one;
+    wrong[0].gives = 3.3;
+    const auto found = parted(dump("wrong", wrong), dump("right", right));
+    ASSERT_TRUE(found.has_value());
+    EXPECT_EQ(found->kind, "mul");
+  }
+  std::vector<Function> twice = one;
+  twice[0].gives = 5;  // both make the second one
+  EXPECT_TRUE(parted(dump("twice", twice), dump("one", one)).has_value());
+}
+
+TEST_F(CompareFunctions, OperandsOfAProductInAnotherOrderAreTheSame) {
+  const auto mul = [](double takes, double weight) {
+    return Function{"Module.h.Block.forward.0", 6, takes, weight};
+  };
+  const DumpFile one = foreign("one", {{"Tensor.mul.0.forward", mul(2, 3)}});
+  const DumpFile other = foreign("other", {{"Tensor.__rmul__.0.forward", mul(3, 2)}});
+  EXPECT_FALSE(parted(one, other).has_value());
+  EXPECT_EQ(all_.size(), 3u);
+  // The order of a quotient's counts, and so does what is no order.
+  const DumpFile ratio = foreign("ratio", {{"Tensor.div.0.forward", mul(2, 3)}});
+  const DumpFile inverse = foreign("inverse", {{"Tensor.div.0.forward", mul(3, 2)}});
+  EXPECT_TRUE(parted(ratio, inverse).has_value());
+  const DumpFile third = foreign("third", {{"Tensor.mul.0.forward", mul(3, 2.2)}});
+  EXPECT_TRUE(parted(one, third).has_value());
+}
+
 // Of a norm's gradients a compiled program may add the first to another without writing it.
 TEST_F(CompareFunctions, AResultThatAProgramLacksIsNoDivergence) {
   const auto dumped = [&](const char* name, const std::vector<std::pair<int, double>>& results) {

@@ -7,6 +7,7 @@
 #include "dump_records.h"
 #include "observe/compare/comparison.h"
 #include "observe/compare/divergence.h"
+#include "observe/compare/dump_pairs.h"
 #include "temporary_folder.h"
 
 namespace aloft::compare {
@@ -62,6 +63,47 @@ TEST_F(CompareSteps, AnotherUpdateIsNamed) {
   EXPECT_TRUE(is_said(all[0], "no divergence")) << all[0];
   EXPECT_TRUE(is_said(all[1], "update, fc (Linear): what the update adds to fc.weight is off"))
       << all[1];
+}
+
+// A search for the loss scale skips steps: that is no mistake of the layer that overflows first.
+TEST_F(CompareSteps, AStepThatTheLossScaleSkipsIsNoMistakeOfALayer) {
+  const auto step = [&](const char* norm, double largest, double scale, bool skipped) {
+    Json data = Step().data();
+    Json gradient = tensor({8, 4}, 2, scale > 1 ? "torch.float16" : "torch.float32");
+    gradient["Max"] = largest, gradient["Min"] = -largest;
+    if (*norm != '\0') gradient["Norm"] = gradient["Max"] = norm;
+    data["Module.fc.Linear.backward.0"] = {{"input", Json::array({gradient})},
+                                           {"output", Json::array()}};
+    const Json training = {{"loss_scale", scale}, {"skipped", skipped}};
+    return std::pair(data, training);
+  };
+  const auto said_of = [&](double largest) {
+    const auto [npu, of_npu] = step("inf", 1, 65536, true);
+    const auto [bench, of_bench] = step("", largest, 1, false);
+    put("scaled", "step0", npu, of_npu);
+    put("plain", "step0", bench, of_bench);
+    return compare_runs({folder_ / "scaled", folder_ / "plain", folder_ / "out", {}})[0].sentence;
+  };
+  const std::string skipped = said_of(1);
+  EXPECT_TRUE(is_said(skipped, "update: the first run skipped its update")) << skipped;
+  EXPECT_TRUE(is_said(skipped, "loss scale of 65536")) << skipped;
+  // Gradients that no such scale makes infinite are something else.
+  const std::string wrong = said_of(0.01);
+  EXPECT_TRUE(is_said(wrong, "first divergence: backward")) << wrong;
+}
+
+TEST_F(CompareSteps, StepsOfOneRunAloneAreNamed) {
+  const Step step;
+  for (const char* name : {"step0", "step1", "step2", "step3", "step10"})
+    put("long", name, step.data(), step.training);
+  put("short", "step0", step.data(), step.training);
+  put("short", "step4", step.data(), step.training);
+  std::string alone;
+  EXPECT_EQ(pair_dump_files(folder_ / "long", folder_ / "short", &alone).size(), 1u);
+  EXPECT_EQ(alone, "step1, step2, step3 and 1 more of " + (folder_ / "long").string() +
+                       "; step4 of " + (folder_ / "short").string());
+  pair_dump_files(folder_ / "long", folder_ / "long", &alone);
+  EXPECT_EQ(alone, "");
 }
 
 TEST_F(CompareSteps, AParameterWithoutUpdateIsNamed) {

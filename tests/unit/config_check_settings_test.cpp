@@ -470,5 +470,58 @@ TEST(ConfigCheckMeaning, DataThatNobodyHasLookedAt) {
   EXPECT_NE(check_settings(a, b).findings[0].advice.find("batches"), std::string::npos);
 }
 
+// One number of a list is what another program has a name of its own for.
+TEST(ConfigCheckForms, BetasOneByOne) {
+  const std::vector<Setting> betas = {{"optimizer.betas", Json::array({0.9, 0.95})}};
+  const std::vector<Setting> right = {{"adam_beta1", "0.9"}, {"adam_beta2", "0.95"}};
+  const std::vector<Setting> wrong = {{"adam_beta1", "0.9"}, {"adam_beta2", "0.999"}};
+  const auto levels = [](const std::vector<Setting>& a, const std::vector<Setting>& b) {
+    Side x, y;
+    x.settings["static"] = a, y.settings["static"] = b;
+    std::vector<Level> all;
+    for (const Finding& f : check_settings(x, y).findings) all.push_back(f.level);
+    return all;
+  };
+  EXPECT_EQ(levels(betas, right), (std::vector{Level::Pass, Level::Pass}));
+  EXPECT_EQ(levels(right, betas), (std::vector{Level::Pass, Level::Pass}));
+  EXPECT_EQ(levels(betas, wrong), (std::vector{Level::Pass, Level::Error}));
+  EXPECT_EQ(levels({{"betas", "(0.9, 0.999)"}}, wrong), (std::vector{Level::Pass, Level::Pass}));
+  EXPECT_EQ(levels(betas, betas), (std::vector{Level::Pass}));
+}
+
+TEST(ConfigCheckForms, TypesInOtherWords) {
+  const auto type = [](const Setting& a, const Setting& b) { return level({a}, {b}); };
+  EXPECT_EQ(type({"bf16.enabled", true}, {"mixed_precision", "bf16"}), Level::Pass);
+  EXPECT_EQ(type({"fp16.enabled", true}, {"trainer.precision", "16-mixed"}), Level::Pass);
+  EXPECT_EQ(type({"fp16.enabled", true}, {"precision", "bf16-mixed"}), Level::Error);
+  EXPECT_EQ(type({"fp16", false}, {"torch_dtype", "float32"}), Level::Pass);
+  EXPECT_EQ(type({"fp16", "true"}, {"precision", "32-true"}), Level::Error);
+  std::string advice;
+  EXPECT_EQ(level({{"fp16", true}}, {{"bf16", true}}, &advice), Level::Error);
+  EXPECT_EQ(advice, "A computes in f16, B in bf16: set both to one type");
+  // Weights in f32, products in bf16: the low type is the one that is computed in.
+  EXPECT_EQ(level({{"dtype", "float32"}, {"bf16", true}}, {{"precision", "bf16-mixed"}}),
+            Level::Pass);
+}
+
+TEST(ConfigCheckForms, LastPartsThatSayNothingAlone) {
+  Side a, b;
+  a.settings["static"] = {{"optimizer.kind", "adamw"}, {"precision.type", "bf16"}};
+  b.settings["static"] = {{"optimizer.type", "AdamW"}, {"scheduler.type", "WarmupLR"}};
+  const std::vector<Finding> all = check_settings(a, b).findings;
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].b_name, "optimizer.type");
+  EXPECT_EQ(all[0].level, Level::Pass);  // AdamW is adamw
+  EXPECT_EQ(all[1].b_name, "");          // the type of numbers is no optimizer's
+  EXPECT_EQ(all[2].b_name, "scheduler.type");
+}
+
+TEST(ConfigCheckForms, NamesOfOptimizers) {
+  for (const char* name : {"adamw", "AdamW", "torch.optim.AdamW", "adamw_torch_fused", "adamw_hf"})
+    EXPECT_TRUE(same_value({"optimizer.kind", "adamw"}, {"optim", name})) << name;
+  EXPECT_FALSE(same_value({"optimizer.kind", "adamw"}, {"optim", "adam"}));
+  EXPECT_FALSE(same_value({"file", "adamw"}, {"file", "AdamW"}));
+}
+
 }  // namespace
 }  // namespace aloft::config_check

@@ -391,21 +391,21 @@ TEST(ConfigCheck, AWorkbookHasMsprobesSheets) {
   a.packages = {{"torch", "2.10"}}, b.packages = {{"torch", "2.1"}};
   const std::vector<XlsxSheet> sheets = msprobe_sheets(check_sides(a, b));
   ASSERT_EQ(sheets.size(), 3u);
-  EXPECT_EQ(sheets[0].rows, (std::vector<std::vector<std::string>>{{"pip", "error"},
-                                                                   {"hyperparameters", "error"}}));
-  EXPECT_EQ(sheets[1].rows[0],
+  EXPECT_EQ(sheets[0].rows, (std::vector<std::vector<std::string>>{{"hyperparameters", "error"},
+                                                                   {"pip", "error"}}));
+  EXPECT_EQ(sheets[2].rows[0],
             (std::vector<std::string>{"torch", "2.10", "2.1", "error",
                                       "install the same version on both sides"}));
-  EXPECT_EQ(sheets[1].text_columns, (std::vector<std::size_t>{0, 1, 2, 3}));
-  EXPECT_EQ(sheets[2].rows[0][5], "mapping");
-  EXPECT_EQ(sheets[2].rows[1][2], "Only in benchmark");
-  EXPECT_EQ((sheets[2].fills.at({1, 6})), XlsxFill::Yellow);
+  EXPECT_EQ(sheets[2].text_columns, (std::vector<std::size_t>{0, 1, 2, 3}));
+  EXPECT_EQ(sheets[1].rows[0][5], "mapping");
+  EXPECT_EQ(sheets[1].rows[1][2], "Only in benchmark");
+  EXPECT_EQ((sheets[1].fills.at({1, 6})), XlsxFill::Yellow);
   const TemporaryFolder folder;
   write_results(folder.path(), a, b, check_sides(a, b));
   const std::string book = read_file(folder / "result.xlsx");
   const auto parts = read_zip(std::as_bytes(std::span(book)), 1 << 20);
   EXPECT_NE(parts.at("xl/workbook.xml").find("name=\"hyperparameters\""), std::string::npos);
-  EXPECT_NE(parts.at("xl/worksheets/sheet2.xml").find("2.10"), std::string::npos);
+  EXPECT_NE(parts.at("xl/worksheets/sheet3.xml").find("2.10"), std::string::npos);
 }
 
 TEST(ConfigCheck, WeightsOfFiles) {

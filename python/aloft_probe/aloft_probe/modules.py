@@ -10,6 +10,11 @@ def is_recomputed():
     return torch._C._current_graph_task_id() != -1
 
 
+def is_compiling():
+    """Whether torch.compile reads this call to make a program of it. (Of torch 2.1 the second has it.)"""
+    return torch.compiler.is_compiling() if hasattr(torch.compiler, "is_compiling") else torch._dynamo.is_compiling()
+
+
 class ModuleHooks:
     """Watches `model`; `step` gives the Step that is gathered, or None between steps."""
 
@@ -30,7 +35,11 @@ class ModuleHooks:
     def before(self, name):
         def hook(module, args, kwargs):
             step = self.step()
-            if step is None or is_recomputed():
+            if step is None:
+                return None
+            if is_compiling():
+                step.is_compiled = True
+            if is_recomputed():
                 return None
             call = step.next_call(name)
             entry = f"{name}.forward.{call}"

@@ -2,6 +2,8 @@
 parameters."""
 import torch
 
+from aloft_probe import refused, warned
+
 
 def named_parameters(model):
     """{parameter: (entry without what follows the class, own name)} of those that are trained."""
@@ -40,10 +42,10 @@ class OptimizerHooks:
         self.taken = None  # settings and rate of the first optimizer, as its step takes them
         self.depth = {}  # of steps within steps: a class calls that of the class it is made from
         self.has_stepped = False
+        self.is_told = False  # that a step of the probe had none of the optimizer's
         self.handles = []
         for optimizer in optimizers:
-            if not isinstance(optimizer, torch.optim.Optimizer):
-                raise TypeError(f"{type(optimizer).__name__} is no torch.optim.Optimizer")
+            refused.check_optimizer(optimizer, self.names)
         self.optimizers = list(optimizers)
         for optimizer in self.optimizers:
             self.handles += [optimizer.register_step_pre_hook(self.begins), optimizer.register_step_post_hook(self.ends)]
@@ -90,6 +92,9 @@ class OptimizerHooks:
         if step is None:
             return
         if not self.has_stepped and not may_skip:
+            if not self.is_told:
+                self.is_told = True
+                warned.of_optimizer()
             return
         settings, rate = self.taken or settings_of(self.optimizers[0])
         step.training.update(learning_rate=rate, skipped=not self.has_stepped, optimizer=settings)

@@ -1,7 +1,7 @@
 """The probe: which steps of a model are looked at, and where what they hold is written."""
 import contextlib
 
-from aloft_probe import refused
+from aloft_probe import refused, warned
 from aloft_probe.functions import FunctionCalls
 from aloft_probe.modules import ModuleHooks
 from aloft_probe.optimizers import OptimizerHooks
@@ -27,7 +27,10 @@ class Probe:
                 optimizer.step()
             optimizer.zero_grad()
 
-    TypeError of a model that the probe cannot see into: one that was compiled, or DataParallel.
+    TypeError of what is no model, and of one that the probe cannot see into: one that was compiled, or DataParallel;
+    ValueError of steps that there are not, and of an optimizer of another model. What a loop leaves out, so that less
+    is written than it asks for, is a RuntimeWarning: step() without `with`, loss() or the optimizer's step outside of
+    it, a step of `at` that was never made.
     """
 
     def __init__(self, model, out, task="statistics", level="module", at=None, optimizer=None, scaler=None):
@@ -38,25 +41,32 @@ class Probe:
         if scaler is not None and optimizer is None:
             raise ValueError("a scaler without its optimizer: pass optimizer, too")
         refused.check(model)
+        at = refused.steps(at)
         self.model, self.scaler = model, scaler
         self.out, self.task, self.level = str(out), task, level
-        self.at = None if at is None else set(at)
+        self.at = at
         self.number = 0
+        self.is_open = False  # within a step, be it one that is written or not
         self.current = None
         self.functions = FunctionCalls(lambda: self.current) if level != "module" else None
-        self.modules = ModuleHooks(model, lambda: self.current) if level != "op" else None
         optimizers = optimizer if isinstance(optimizer, (list, tuple)) else [optimizer]
         self.optimizers = OptimizerHooks(model, optimizers, lambda: self.current) if optimizer is not None else None
+        self.modules = ModuleHooks(model, lambda: self.current) if level != "op" else None
+        self.unasked = warned.StepsNotMade(at)
 
-    @contextlib.contextmanager
     def step(self):
         """A training step: forward and backward, and the optimizer's step where the probe knows of it. Its files are
-        written when it ends without an exception."""
-        if self.current is not None:
+        written when it ends without an exception. To be entered: `with probe.step():`."""
+        return warned.Entered(self.gathered())
+
+    @contextlib.contextmanager
+    def gathered(self):
+        if self.is_open:
             raise RuntimeError("a step of the probe is open already")
         is_due = self.at is None or self.number in self.at
         if is_due:
             refused.check(self.model)  # compiled since the probe was made
+        self.is_open = True
         try:
             if is_due:
                 self.current = Step(self.out, self.number, self.task, self.level)
@@ -68,10 +78,13 @@ class Probe:
                 self.optimizers.step_is_over(self.current, self.scaler is not None)
             gathered, self.current = self.current, None
             if gathered is not None:
+                refused.check_step(gathered)
+                warned.of_calls(gathered)
                 gathered.write()
             self.number += 1
+            self.unasked.made = self.number
         finally:
-            self.current = None
+            self.current, self.is_open = None, False
             if self.modules:
                 self.modules.step_is_over()
             if self.optimizers:
@@ -79,12 +92,17 @@ class Probe:
 
     def loss(self, loss):
         """The step's loss, or that of each of its micro-batches, whose mean is written. Gives the same tensor."""
-        if self.current is not None:
+        refused.check_loss(loss)
+        if not self.is_open:
+            warned.say("probe.loss() was called outside of `with probe.step():`, so that the loss is not written: "
+                       "the forward pass, the loss and backward() belong inside of it")
+        elif self.current is not None:
             self.current.losses.append(loss.detach().clone())
         return loss
 
     def remove(self):
         """Takes the hooks off the model and the optimizer."""
+        self.unasked.tell()
         for hooks in (self.modules, self.optimizers):
             if hooks:
                 hooks.remove()

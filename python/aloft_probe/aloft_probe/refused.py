@@ -3,7 +3,11 @@ import torch
 
 
 def check(model):
-    """TypeError of a model whose modules are called from elsewhere than Python, or in copies."""
+    """TypeError of what is no model, and of one whose modules are called from elsewhere than Python, or in copies."""
+    if not isinstance(model, torch.nn.Module):
+        what = getattr(model, "__name__", type(model).__name__)
+        raise TypeError(f"the model is {what!r}, no torch.nn.Module: the probe looks at the calls of modules; give it "
+                        "the module whose calls the function makes")
     if isinstance(model, (torch.nn.DataParallel,)):
         raise TypeError("torch.nn.DataParallel runs copies of the model, which the probe does not see: "
                         "probe the module itself, or train with DistributedDataParallel")
@@ -14,3 +18,47 @@ def check(model):
             how = "torch.jit" if isinstance(module, torch.jit.ScriptModule) else "torch.compile"
             raise TypeError(f"{where} was compiled by {how}: its calls cannot be seen; give the probe "
                             "the model as it was before, and run that")
+
+
+def steps(at):
+    """The steps that are asked for as a set; None: every one."""
+    if at is None:
+        return None
+    if isinstance(at, int) and not isinstance(at, bool):
+        at = [at]
+    try:
+        wanted = list(at)
+    except TypeError:
+        raise TypeError(f"at is {at!r}: the steps that are written, such as [0, 99]") from None
+    for step in wanted:
+        if isinstance(step, bool) or not hasattr(step, "__index__"):
+            raise TypeError(f"at has {step!r}: steps are whole numbers, counted from 0")
+        if step < 0:
+            raise ValueError(f"at has {step}: steps are counted from 0, and nobody knows which is the last")
+    return {int(step) for step in wanted}
+
+
+def check_loss(loss):
+    if not isinstance(loss, torch.Tensor):
+        raise TypeError(f"probe.loss() was given {type(loss).__name__}: the loss is a tensor, on which backward() is "
+                        "called; give it before .item()")
+    if loss.numel() != 1:
+        raise ValueError(f"probe.loss() was given {tuple(loss.shape)}: the loss is one number, of which backward() is "
+                         "called; give it the mean, or the sum")
+
+
+def check_optimizer(optimizer, names):
+    """Of an optimizer, and the parameters of the model that are trained."""
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise TypeError(f"{type(optimizer).__name__} is no torch.optim.Optimizer")
+    if not any(p in names for group in optimizer.param_groups for p in group["params"]):
+        raise ValueError(f"{type(optimizer).__name__} has none of the parameters that the model trains: it was made of "
+                         "another model, or before the model's parameters were replaced")
+
+
+def check_step(step):
+    """Of a step that is over: torch.compile may have made a program of the model after the probe was made."""
+    if step.is_compiled:
+        raise TypeError("the step runs a program that torch.compile has made of the model: what the probe sees of it is "
+                        "not what it computes without the probe; call the model as it was before, and leave "
+                        "torch.compile out of runs that are compared")

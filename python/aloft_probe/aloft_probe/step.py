@@ -21,6 +21,7 @@ class Step:
         self.data, self.parents, self.lines = {}, {}, {}
         self.calls = {}  # of each name so far
         self.training = {}  # what the loop says of the step, by name
+        self.is_compiled = False  # calls were read by torch.compile
         self.losses, self.taken_norms = [], []  # on their devices
         self.open = []  # entries of modules whose calls have not ended
 

@@ -174,7 +174,7 @@ class Collector(unittest.TestCase):
     def test_removed_hooks_see_nothing(self):
         probe = Probe(self.model, self.out)
         probe.remove()
-        with probe.step():
+        with self.assertWarnsRegex(RuntimeWarning, "saw no call"), probe.step():
             self.loss(self.model).backward()
         self.assertEqual(self.dump()["data"], {})
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import warnings
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -71,6 +72,71 @@ class Loops(unittest.TestCase):
                 schedule.step()
             self.optimizer.zero_grad()
             self.assertEqual(self.dump(step)["training"]["learning_rate"], 0.01 * 0.5 ** step)
+
+    def said(self, act):
+        """The text of the one warning that `act` gives rise to."""
+        with warnings.catch_warnings(record=True) as all_said:
+            warnings.simplefilter("always")
+            act()
+        self.assertEqual(len(all_said), 1, [str(w.message) for w in all_said])
+        self.assertIs(all_said[0].category, RuntimeWarning)
+        self.assertEqual(all_said[0].filename, __file__)  # the line of the loop, and not one of the probe's
+        return str(all_said[0].message)
+
+    def test_what_a_loop_leaves_out_is_said(self):
+        probe = Probe(self.model, self.out, at=[0, 7, 8], optimizer=self.optimizer)
+        self.assertIn("without `with`", self.said(lambda: (probe.step(), None)[1]))
+        self.assertIn("outside of `with probe.step():`", self.said(lambda: probe.loss(self.loss())))
+
+        def step_outside():
+            with probe.step():
+                probe.loss(self.loss()).backward()
+            self.optimizer.step()
+        self.assertIn("the optimizer made no step within", self.said(step_outside))
+        self.assertIn("never made: 7, 8; there were 1", self.said(probe.remove))
+        self.assertTrue((self.out / "step0/rank/dump.json").exists())
+
+        def other_model():
+            with Probe(self.model, self.out / "other").step():
+                Net()(self.x)
+        self.assertIn("no call of the model", self.said(other_model))
+
+        def right():
+            again = Probe(self.model, self.out / "right", at=[0], optimizer=self.optimizer)
+            with again.step():
+                again.loss(self.loss()).backward()
+                self.optimizer.step()
+            again.remove()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            right()
+
+    def test_what_is_no_training_is_refused(self):
+        for wrong, error, word in ((dict(model=self.loss), TypeError, "no torch.nn.Module"),
+                                   (dict(at=[-1]), ValueError, "counted from 0"),
+                                   (dict(at=[1.5]), TypeError, "whole numbers"),
+                                   (dict(at=object()), TypeError, "such as"),
+                                   (dict(optimizer=torch.optim.SGD(Net().parameters(), 1)), ValueError, "none of the")):
+            with self.subTest(word), self.assertRaisesRegex(error, word):
+                Probe(**{"model": self.model, "out": self.out, **wrong})
+        one = Probe(self.model, self.out, at=3)
+        self.assertEqual(one.at, {3})
+        one.unasked.at = None  # nothing is to be said of it
+        probe = Probe(self.model, self.out)
+        with self.assertRaisesRegex(TypeError, "before .item"):
+            probe.loss(0.5)
+        with self.assertRaisesRegex(ValueError, "one number"):
+            probe.loss(torch.ones(4))
+
+    def test_a_model_that_is_compiled_behind_the_probe_is_refused(self):
+        probe = Probe(self.model, self.out)
+        compiled = torch.compile(lambda x: self.model(x).logits, backend="eager")
+        with self.assertRaisesRegex(TypeError, "torch.compile has made"), probe.step():
+            compiled(self.x).mean().backward()
+        self.assertFalse((self.out / "step0/rank/dump.json").exists())
+        with probe.step():
+            self.loss().backward()
+        self.assertTrue((self.out / "step0/rank/dump.json").exists())
 
     def test_what_the_optimizer_does_is_written(self):
         probe = Probe(self.model, self.out, optimizer=self.optimizer)

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "observe/compare/difference.h"
+#include "observe/compare/function_names.h"
 #include "observe/compare/noise.h"
 
 namespace aloft::compare {
@@ -19,6 +22,8 @@ constexpr double kFedAlike = 0.02;
 constexpr double kGivenAlike = 0.25;
 // Of calls that give nearly the same those with one number are taken first.
 constexpr double kSameNumber = 0.05;
+// What is the same, beside what is not.
+constexpr double kMuchNearer = 0.1;
 // The work of a table of two rows of calls.
 constexpr std::size_t kLargestTable = 4'000'000;
 
@@ -40,9 +45,12 @@ double apart(const Record& a, const Record& b) {
 std::optional<bool> are_fed_alike(const Entry& a, const Entry& b) {
   const auto ours = floats_of(a, Part::Input), theirs = floats_of(b, Part::Input);
   if (ours.empty() || ours.size() != theirs.size()) return std::nullopt;
-  for (std::size_t i = 0; i < ours.size(); ++i)
-    if (!(apart(*ours[i], *theirs[i]) <= kFedAlike)) return false;
-  return true;
+  const auto are_alike = [&](bool exchanged) {
+    for (std::size_t i = 0; i < ours.size(); ++i)
+      if (!(apart(*ours[i], *theirs[exchanged ? 1 - i : i]) <= kFedAlike)) return false;
+    return true;
+  };
+  return are_alike(false) || (ours.size() == 2 && commutes(a) && are_alike(true));
 }
 
 // 1 of two calls that give the same, 0 of what can be no pair.
@@ -72,6 +80,53 @@ void take_fed_alike(Calls& npu, Calls& bench, Found& pairs) {
 bool have_same_numbers(const Calls& npu, const Calls& bench) {
   return std::ranges::equal(
       npu, bench, [](const Entry* a, const Entry* b) { return a->number() == b->number(); });
+}
+
+// How far what two calls give is apart.
+double given_apart(const Entry& a, const Entry& b) {
+  const auto ours = floats_of(a, Part::Output), theirs = floats_of(b, Part::Output);
+  if (ours.empty() || ours.size() != theirs.size()) return 1;
+  double most = 0;
+  for (std::size_t i = 0; i < ours.size(); ++i) most = std::max(most, apart(*ours[i], *theirs[i]));
+  return most;
+}
+
+// For each of as many calls with the same numbers the place of its partner: the same, but for those
+// that are apart there, and not where others are. `s * z - z * 0.5` has two products, and a
+// compiler may make either first.
+std::vector<std::size_t> partners_by_number(const Calls& npu, const Calls& bench) {
+  std::vector<std::size_t> partner(npu.size());
+  std::iota(partner.begin(), partner.end(), std::size_t{0});
+  if (npu.empty() || npu.size() > kLargestTable / npu.size()) return partner;
+  std::map<std::size_t, double> off;  // how far, by the place
+  for (std::size_t i = 0; i < npu.size(); ++i)
+    if (const double size = given_apart(*npu[i], *bench[i]); size > 0) off.emplace(i, size);
+  std::vector<std::tuple<double, std::size_t, std::size_t>> nearer;
+  for (const auto& [i, own] : off)
+    for (const auto& [j, other] : off) {
+      if (i == j) continue;
+      const double size = given_apart(*npu[i], *bench[j]);
+      if (size <= kFedAlike && size <= kMuchNearer * std::min(own, other))
+        nearer.emplace_back(size, i, j);
+    }
+  std::ranges::sort(nearer);
+  std::map<std::size_t, std::size_t> to;
+  std::set<std::size_t> taken;
+  for (const auto& [size, i, j] : nearer)
+    if (!to.contains(i) && taken.insert(j).second) to.emplace(i, j);
+  // What has taken the place of a call that found no other is none.
+  for (bool again = true; again;) {
+    again = false;
+    for (auto it = to.begin(); it != to.end(); ++it)
+      if (!taken.contains(it->first) || !to.contains(it->second)) {
+        taken.erase(it->second);
+        to.erase(it);
+        again = true;
+        break;
+      }
+  }
+  for (const auto& [i, j] : to) partner[i] = j;
+  return partner;
 }
 
 // Takes from both rows, in order, those calls whose likeness is the most in all.
@@ -144,7 +199,8 @@ std::vector<std::pair<const Entry*, const Entry*>> pair_alike(Calls npu, Calls b
   const bool are_counted_there =
       std::ranges::all_of(npu, has_tap) && std::ranges::all_of(bench, has_tap);
   if (are_counted_there ? have_same_numbers(npu, bench) : npu.size() == bench.size()) {
-    for (std::size_t i = 0; i < npu.size(); ++i) pairs.emplace_back(npu[i], bench[i]);
+    const std::vector<std::size_t> partner = partners_by_number(npu, bench);
+    for (std::size_t i = 0; i < npu.size(); ++i) pairs.emplace_back(npu[i], bench[partner[i]]);
     return pairs;
   }
   take_given_alike(npu, bench, pairs);

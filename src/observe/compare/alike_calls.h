@@ -13,9 +13,10 @@ using Calls = std::vector<const Entry*>;
 
 // Pairs of the first run's calls and the second's, each in one at most. What two calls were fed
 // says it best: a mistake in a call leaves that as it is. Where the dumps have no record of it,
-// calls with the same numbers are the same; of runs with other numbers (one has a call more, or has
-// not kept one) those are, in order, that give nearly the same, and what is left is counted from
-// them.
+// calls with the same numbers are the same, but for those that give what
+// another of them gives (`s * z - z * 0.5` made in either order); of runs with other numbers (one
+// has a call more, or has not kept one) those are, in order, that give nearly the same, and what is
+// left is counted from them.
 std::vector<std::pair<const Entry*, const Entry*>> pair_alike(Calls npu, Calls bench);
 
 // How many elements a call gives: of its largest result; -1 where it has no record of one.

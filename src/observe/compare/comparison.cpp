@@ -93,7 +93,7 @@ StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Request
   if (before.scales == 0) before.scales = ratio_of_scales(ours, theirs);
   before.drift.end(c.compared, dumps.number);
   if (c.compared.empty()) refuse_nothing(dumps, c.pairs);
-  c.divergence = first_divergence(c.compared, c.npu, c.loop);
+  c.divergence = first_divergence(c.compared, c.npu, c.loop, &c.bench);
   c.sentence = with_step(c.divergence ? c.divergence->sentence
                                       : agreement(c.compared, count_bare(c.pairs, c.compared)),
                          dumps);
@@ -119,7 +119,8 @@ StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Request
 
 std::vector<StepResult> compare_runs(const Request& request) {
   const NameMap map = request.map.empty() ? NameMap() : NameMap::read(request.map);
-  const std::vector<DumpPair> pairs = pair_dump_files(request.npu, request.bench);
+  std::string alone;
+  const std::vector<DumpPair> pairs = pair_dump_files(request.npu, request.bench, &alone);
   make_folder(request.out);
   std::vector<StepResult> results;
   std::map<std::string, Before> before;  // by process
@@ -127,6 +128,8 @@ std::vector<StepResult> compare_runs(const Request& request) {
   for (const DumpPair& dumps : pairs)
     results.push_back(compare_step(dumps, map, request, before[dumps.rank], watch));
   watch.tell();
+  if (!alone.empty())
+    log_warning("{} of the steps compared; the other run does not have {}", results.size(), alone);
   return results;
 }
 

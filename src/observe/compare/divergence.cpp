@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "base/text.h"
@@ -62,6 +63,20 @@ std::string short_line(std::string_view text) {
   file = file.substr(file.rfind('/') + 1);
   return std::string(file) + ":" +
          std::string(rest.substr(0, rest.find_first_not_of("0123456789")));
+}
+
+// In the second run: of the module, or of the call, which are the first's.
+std::string other_line(const std::vector<Compared>& all, const DumpFile& bench,
+                       const EntryPair& shows, const Entry* module) {
+  std::vector<const Entry*> calls;
+  for (const Compared& c : all)
+    if (module && c.moment.entry->npu == module && c.moment.entry->bench)
+      calls.push_back(c.moment.entry->bench);
+  if (shows.bench) calls.insert(shows.npu->is_module ? calls.end() : calls.begin(), shows.bench);
+  for (const Entry* call : calls)
+    if (const auto it = bench.lines.find(call->name); it != bench.lines.end())
+      if (std::string line = short_line(it->second); !line.empty()) return line;
+  return "";
 }
 
 // Of the call: of a function its own, of what a module takes or gives that of the module.
@@ -199,6 +214,25 @@ std::string data_sentence(const Compared& c) {
   return text + ": other examples, or in another order";
 }
 
+// Whether a gradient is not finite because of the loss scale of the run that skipped its update: it
+// is finite in the other one, and under that scale it would come near to where f16 ends.
+bool is_overflow_of_scale(const Compared& c) {
+  if (!c.records.npu || !c.records.bench || pass_of(c) != Pass::Backward) return false;
+  const auto largest = [](const Record& r) {
+    double most = 0;
+    for (const Figure* f : {&r.max, &r.min, &r.norm}) {
+      if (!f->number || !std::isfinite(*f->number)) return std::numeric_limits<double>::infinity();
+      if (f != &r.norm) most = std::max(most, std::abs(*f->number));
+    }
+    return most;
+  };
+  const double n = largest(*c.records.npu), b = largest(*c.records.bench);
+  if (std::isfinite(n) == std::isfinite(b)) return false;
+  // What is added up within a call may be that much larger than what it gives.
+  constexpr double kWithin = 16, kLargestF16 = 65504;
+  return kWithin * (std::isfinite(b) ? b / c.factor : n * c.factor) >= kLargestF16;
+}
+
 std::string place_of(const std::vector<Compared>& all, const Compared& c, bool is_loss) {
   const Record& r = c.records.npu ? *c.records.npu : *c.records.bench;
   if (r.part == Part::Update) return "update";
@@ -225,7 +259,7 @@ std::string only_sums(const std::vector<Compared>& all) {
 }
 
 Divergence of_records(const std::vector<Compared>& all, std::vector<Compared>::const_iterator it,
-                      const DumpFile& npu) {
+                      const DumpFile& npu, const DumpFile* bench) {
   const Entry& e = *it->moment.entry->npu;
   Divergence d;
   d.compared = &*it;
@@ -251,6 +285,8 @@ Divergence of_records(const std::vector<Compared>& all, std::vector<Compared>::c
   }
   d.place = place_of(all, *it, is_loss);
   d.line = line_of(npu, e, d.module);
+  if (d.line.empty() && bench)
+    d.line = other_line(all, *bench, *it->moment.entry, forward_of(npu, d.module));
   if (is_data(*it) && !has_agreed) {
     d.place = "data";
     d.sentence = data_sentence(*it);
@@ -281,6 +317,11 @@ Divergence of_loop(const TrainingDifference& t, bool has_agreed_forward) {
   d.sentence = "first divergence: " + t.place + ": " + t.text;
   if (t.place == "loss" && has_agreed_forward)
     d.sentence += "; what comes before it is the same: other targets, or another mean";
+  if (t.skipped_under > 1)
+    d.sentence += fmt::format(
+        "; its gradients are not finite under its loss scale of {:g}, which comes down so: it is "
+        "an update behind from here on",
+        t.skipped_under);
   if (t.place == "gradient norm")
     d.sentence += "; the gradients themselves are the same: clipped, unscaled or summed otherwise";
   return d;
@@ -289,13 +330,16 @@ Divergence of_loop(const TrainingDifference& t, bool has_agreed_forward) {
 }  // namespace
 
 std::optional<Divergence> first_divergence(const std::vector<Compared>& all, const DumpFile& npu,
-                                           const std::vector<TrainingDifference>& loop) {
+                                           const std::vector<TrainingDifference>& loop,
+                                           const DumpFile* bench) {
   const auto off = [](const Compared& c) { return c.difference.is_more(); };
   const auto it = std::ranges::find_if(all, off);
   const bool lacks_updates = std::ranges::any_of(all, [](const Compared& c) {
     return (!c.records.npu || !c.records.bench) && pass_of(c) == Pass::Update;
   });
+  const bool is_of_scale = it != all.end() && is_overflow_of_scale(*it);
   const auto in_loop = std::ranges::find_if(loop, [&](const TrainingDifference& t) {
+    if (t.skipped_under > 1 && is_of_scale) return true;
     const Pass before = t.place == "loss" ? Pass::Forward : Pass::Backward;
     // Whose parameters are left out of the update takes fewer gradients.
     if (t.place == "gradient norm" && lacks_updates) return false;
@@ -306,7 +350,7 @@ std::optional<Divergence> first_divergence(const std::vector<Compared>& all, con
       return pass_of(c) == Pass::Forward;
     }));
   if (it == all.end()) return std::nullopt;
-  return of_records(all, it, npu);
+  return of_records(all, it, npu, bench);
 }
 
 std::string agreement(const std::vector<Compared>& all, std::size_t bare) {

@@ -20,14 +20,15 @@ struct Divergence {
   std::string module;  // its path, "" of the model itself
   std::string kind;    // its class, or the function
   std::string behind;  // the last call before it that agrees; "" where there is none
-  std::string line;    // that calls it: "gpt2.py:31"; "" where it is not known
+  std::string line;    // that calls it, in either run: "gpt2.py:31"; "" where it is not known
   std::string sentence;
 };
 
 // Nothing where all are within what rounding explains. `loop`: what the training loop says that is
-// not the same.
+// not the same. `bench`, where it is given: whose lines are named where the first run has none.
 std::optional<Divergence> first_divergence(const std::vector<Compared>& all, const DumpFile& npu,
-                                           const std::vector<TrainingDifference>& loop = {});
+                                           const std::vector<TrainingDifference>& loop = {},
+                                           const DumpFile* bench = nullptr);
 
 // "no divergence: 132 tensors of 60 calls agree ...", where there is none. `bare`: of how many more
 // the dumps have nothing to compare.

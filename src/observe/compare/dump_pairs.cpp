@@ -70,9 +70,32 @@ void forget_single(std::vector<Found>& npu, std::vector<Found>& bench, std::stri
   for (Found& f : bench) f.*name = "";
 }
 
+std::vector<std::string> without_partner(const std::vector<Found>& ours,
+                                         const std::vector<Found>& theirs) {
+  std::vector<std::string> names;
+  for (const Found& f : ours)
+    if (std::ranges::none_of(theirs, [&](const Found& other) {
+          return f.step == other.step && f.rank == other.rank;
+        }))
+      names.push_back(f.step + (f.step.empty() || f.rank.empty() ? "" : " ") + f.rank);
+  std::ranges::sort(names, {},
+                    [](const std::string& name) { return std::pair(name.size(), name); });
+  return names;
+}
+
+// "step1, step2, step3 and 4 more of ported"; "" of none.
+std::string names_of(const std::vector<std::string>& all, const Path& dump) {
+  constexpr std::size_t kNamed = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(all.size(), kNamed); ++i)
+    text += (text.empty() ? "" : ", ") + all[i];
+  if (all.size() > kNamed) text += " and " + std::to_string(all.size() - kNamed) + " more";
+  return text.empty() ? "" : text + " of " + dump.string();
+}
+
 }  // namespace
 
-std::vector<DumpPair> pair_dump_files(const Path& npu, const Path& bench) {
+std::vector<DumpPair> pair_dump_files(const Path& npu, const Path& bench, std::string* alone) {
   std::vector<Found> ours = dumps_in(npu), theirs = dumps_in(bench);
   forget_single(ours, theirs, &Found::step);
   forget_single(ours, theirs, &Found::rank);
@@ -93,6 +116,10 @@ std::vector<DumpPair> pair_dump_files(const Path& npu, const Path& bench) {
   std::ranges::stable_sort(pairs, [](const DumpPair& a, const DumpPair& b) {
     return std::pair(a.step.size(), a.step) < std::pair(b.step.size(), b.step);
   });
+  if (!alone) return pairs;
+  *alone = names_of(without_partner(ours, theirs), npu);
+  if (const std::string others = names_of(without_partner(theirs, ours), bench); !others.empty())
+    *alone += (alone->empty() ? "" : "; ") + others;
   return pairs;
 }
 

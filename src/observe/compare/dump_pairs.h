@@ -18,7 +18,9 @@ struct DumpPair {
 
 // Either a dump.json, a folder with one, a folder of processes (rank0, proc77) or of steps (step0).
 // Where both have one step, or one process, these belong together whatever their names. DataError
-// E0651 where a path holds no dump, or the two have nothing in common.
-std::vector<DumpPair> pair_dump_files(const Path& npu, const Path& bench);
+// E0651 where a path holds no dump, or the two have nothing in common. `alone`, where it is given:
+// what one of them alone has, in words: "step3 of ported"; "" where there is none.
+std::vector<DumpPair> pair_dump_files(const Path& npu, const Path& bench,
+                                      std::string* alone = nullptr);
 
 }  // namespace aloft::compare

@@ -6,8 +6,8 @@
 #include <tuple>
 #include <vector>
 
-#include "base/text.h"
 #include "observe/compare/alike_calls.h"
+#include "observe/compare/function_names.h"
 
 namespace aloft::compare {
 
@@ -24,23 +24,6 @@ Calls calls_in(const DumpFile& dump, Direction direction) {
   for (const Entry& e : dump.entries)
     if (!e.is_module && e.direction == direction) calls.push_back(&e);
   return calls;
-}
-
-// What a function does, whoever names it: "add" of "__radd__", "gelu" of "gelu_tanh".
-std::string plain_function(const Entry& e) {
-  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"gelu_tanh", "gelu"}, {"addmm", "linear"},       {"dense", "linear"},
-      {"bmm", "matmul"},     {"batchmatmul", "matmul"}, {"layernorm", "layer_norm"},
-      {"radd", "add"},       {"iadd", "add"},           {"rmul", "mul"},
-      {"imul", "mul"},       {"multiply", "mul"},       {"rsub", "sub"},
-      {"truediv", "div"},    {"gather", "embedding"}};
-  std::string name = lower(e.kind);
-  if (name.starts_with("__") && name.ends_with("__") && name.size() > 4)
-    name = name.substr(2, name.size() - 4);
-  while (name.ends_with('_') && name.size() > 1) name.pop_back();
-  for (const auto& [theirs, plain] : kNames)
-    if (name == theirs) return std::string(plain);
-  return name;
 }
 
 // Where a call is made and what it does: of the calls of two runs the same are looked for among

@@ -9,6 +9,9 @@ namespace aloft::compare {
 
 namespace {
 
+// Behind values that are the same: so many calls of the coarsest type may lie between two that are
+// seen, and be rounded otherwise.
+constexpr double kUnseenCalls = 1;
 constexpr double kUnitF64 = 0x1p-53, kUnitF32 = 0x1p-24, kUnitF16 = 0x1p-11, kUnitBf16 = 0x1p-8 / 2;
 
 }  // namespace
@@ -55,14 +58,22 @@ void Noise::add(const EntryPair& entry) {
   const double summed = stored <= kUnitF64 ? kUnitF64 : kUnitF32;
   const double own = 2 * stored + summed * std::sqrt(summands_of(*entry.npu));
   squares_ += own * own;
+  since_ += own * own;
 }
+
+void Noise::forget() { since_ = drift_ * drift_; }
 
 void Noise::add_drift(double relative) {
   drift_ = relative;
   squares_ += relative * relative;
+  since_ += relative * relative;
 }
 
-double Noise::level() const { return std::sqrt(squares_); }
+double Noise::level() const {
+  if (coarsest_ <= kUnitF32) return std::sqrt(squares_);
+  const double unseen = 2 * coarsest_;
+  return std::sqrt(std::min(squares_, since_ + kUnseenCalls * unseen * unseen));
+}
 
 double Noise::most() const {
   // Parameters that were trained apart: as much as a softmax or a norm makes of it.

@@ -20,6 +20,9 @@ class Noise {
   // A call's own share, which is added to what came before: the two are independent, so that their
   // squares add.
   void add(const EntryPair& entry);
+  // All that was seen so far is the same in both runs, to the type and the figure: what was added
+  // has not come about. Of what is computed from here on the calls that are not seen count, too.
+  void forget();
   // What parameters are apart before anything is computed from them.
   void add_drift(double relative);
   // Of the values so far, a typical relative error.
@@ -30,7 +33,8 @@ class Noise {
   double most() const;
 
  private:
-  double squares_ = 0;
+  double squares_ = 0;  // of all calls
+  double since_ = 0;    // of those behind the last forget()
   double coarsest_ = 0;
   double drift_ = 0;
 };

@@ -5,9 +5,12 @@
 #include <set>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "observe/compare/difference.h"
+#include "observe/compare/function_names.h"
 #include "observe/compare/function_pairs.h"
 #include "observe/compare/fused_modules.h"
 #include "observe/compare/mapped_modules.h"
@@ -111,6 +114,25 @@ void refuse_if_useless(const NameMap& map, const std::vector<LineFit>& fits, con
             " has them: " + example_of(map, npu));
 }
 
+// Of a sum or product whose operands stand the other way round in the other run: what it takes, and
+// the gradients of that.
+void exchange_operands(const Entry& npu, std::vector<RecordPair>& pairs) {
+  constexpr double kMuchNearer = 0.1;
+  const Part part = npu.direction == Direction::Forward ? Part::Input : Part::Output;
+  std::vector<RecordPair*> operands;
+  for (RecordPair& p : pairs)
+    if (p.npu && p.npu->part == part && p.npu->is_tensor && is_float(*p.npu))
+      operands.push_back(&p);
+  if (operands.size() != 2 || !operands[0]->bench || !operands[1]->bench) return;
+  RecordPair &x = *operands[0], &y = *operands[1];
+  const auto apart = [](const RecordPair& a, const RecordPair& b) {
+    const auto d = difference_of({a.npu, b.bench}, nullptr);
+    return d ? d->size : 1;
+  };
+  if (apart(x, y) + apart(y, x) < kMuchNearer * (apart(x, x) + apart(y, y)))
+    std::swap(x.bench, y.bench);
+}
+
 // Pairs the records of two calls: those of the map as it says, named ones by name, tensors of one
 // kind in order, others by their place.
 std::vector<RecordPair> pair_records(const Entry& npu, const Entry& bench,
@@ -145,6 +167,7 @@ std::vector<RecordPair> pair_records(const Entry& npu, const Entry& bench,
       return !is_named(n.part) && n.own == b.own && n.is_tensor == b.is_tensor &&
              is_float(n) == is_float(b);
     });
+  if (commutes(npu)) exchange_operands(npu, pairs);
   for (const Record& b : bench.records)
     if (!taken.contains(&b)) pairs.push_back({nullptr, &b});
   return pairs;

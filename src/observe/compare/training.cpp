@@ -109,7 +109,8 @@ std::vector<TrainingDifference> training_differences(const Training& npu, const 
   if (npu.is_skipped && bench.is_skipped && *npu.is_skipped != *bench.is_skipped)
     found.push_back({"update", kInfinite, 0,
                      *npu.is_skipped ? "the first run skipped its update, the second did not"
-                                     : "the second run skipped its update, the first did not"});
+                                     : "the second run skipped its update, the first did not",
+                     (*npu.is_skipped ? npu : bench).loss_scale.value_or(0)});
   return found;
 }
 

@@ -39,6 +39,8 @@ struct TrainingDifference {
   std::string place;
   double size = 0, allowed = 0;  // relative; infinite where no number says it
   std::string text;              // "the learning rate is 0.001 against 0.0005"
+  // Of an update that one run skipped: the loss scale of that run.
+  double skipped_under = 0;
 };
 
 // `noise`: the relative error that rounding explains at the end of the backward pass. `scales`: the

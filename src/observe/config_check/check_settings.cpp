@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "observe/config_check/checks.h"
+#include "observe/config_check/setting_forms.h"
 #include "observe/config_check/setting_pairs.h"
 #include "observe/config_check/setting_values.h"
 
@@ -77,11 +78,6 @@ struct Context {
   bool are_recipes = false;  // both: what is not there is not so
 };
 
-// Of a recipe is known on which of its keys a run depends, and all of them are there.
-bool is_of_recipe(const std::vector<Setting>& settings) {
-  return std::ranges::any_of(settings, [](const Setting& s) { return s.is_harmless.has_value(); });
-}
-
 // Where two settings differ: why that is harmless; "" where it is not, or is not known to be.
 std::string why_harmless(const SettingPair& p, const Context& c) {
   if (p.a->is_harmless == false || p.b->is_harmless == false) return "";
@@ -101,7 +97,9 @@ std::string why_harmless(const SettingPair& p, const Context& c) {
 
 std::string advice_of(const SettingPair& p, const std::string& x, const std::string& y,
                       const Context& c) {
-  std::string text = "set " + p.a->key + " to " + y + ", or " + p.b->key + " to " + x;
+  const bool is_one = p.a->key == p.b->key;
+  std::string text =
+      "set A's " + p.a->key + " to " + y + ", or B's " + (is_one ? "" : p.b->key + " ") + "to " + x;
   if (p.matched.starts_with("similar"))
     text += "; where the two are not one setting, give each side the one that it lacks";
   if (says_when_it_ends(p)) return "the schedule of the learning rate may span the run: " + text;
@@ -151,6 +149,25 @@ Finding finding_of(const SettingPair& p, const Context& c) {
   return f;
 }
 
+// The types that the two compute in, where they say it in other words.
+Finding finding_of(const std::pair<ComputeType, ComputeType>& types, const std::string& file) {
+  const auto& [a, b] = types;
+  Finding f;
+  f.matched = "synonym";
+  f.a_name = a.said.key, f.b_name = b.said.key;
+  f.a_value = a.value, f.b_value = b.value;
+  f.row = {"hyperparameters_" + file + ".json",
+           f.a_name,
+           f.b_name,
+           f.a_value,
+           f.b_value,
+           msprobe_word(f.matched)};
+  if (a.type == b.type) return f;
+  f.level = Level::Error;
+  f.advice = "A computes in " + a.type + ", B in " + b.type + ": set both to one type";
+  return f;
+}
+
 }  // namespace
 
 Section check_settings(const Side& a, const Side& b) {
@@ -161,7 +178,10 @@ Section check_settings(const Side& a, const Side& b) {
     const Context c{file, follows_evaluations(settings) || follows_evaluations(other->second),
                     !a.batches.empty() && !b.batches.empty(),
                     is_of_recipe(settings) && is_of_recipe(other->second)};
-    for (const SettingPair& p : pair_settings(settings, other->second))
+    auto [ours, theirs] = in_one_form(settings, other->second);
+    if (const auto types = take_compute_types(ours, theirs))
+      section.findings.push_back(finding_of(*types, file));
+    for (const SettingPair& p : pair_settings(ours, theirs))
       section.findings.push_back(finding_of(p, c));
   }
   return section;
@@ -170,8 +190,8 @@ Section check_settings(const Side& a, const Side& b) {
 std::vector<Section> check_sides(const Side& a, const Side& b) {
   std::vector<Section> all;
   for (Section (*check)(const Side&, const Side&) :
-       {check_environment, check_packages, check_batches, check_weights, check_settings,
-        check_random}) {
+       {check_settings, check_random, check_environment, check_packages, check_batches,
+        check_weights}) {
     Section section = check(a, b);
     if (!section.findings.empty()) all.push_back(std::move(section));
   }

@@ -27,7 +27,9 @@ std::string shape_text(const TensorFacts& f) {
 std::string value_text(const TensorFacts& f) {
   std::string text =
       fmt::format("norm {:.6g}, max {:.6g}, min {:.6g}, mean {:.6g}", f.norm, f.max, f.min, f.mean);
-  if (f.hashes) text = shape_text(f) + " " + hex16(f.hashes->ordered) + ", " + text;
+  constexpr std::size_t kShown = 8;  // digits: they tell two tensors apart, and fit a column
+  if (f.hashes)
+    text = shape_text(f) + " " + hex16(f.hashes->ordered).substr(0, kShown) + ", " + text;
   return text;
 }
 

@@ -26,13 +26,27 @@ std::string normal(std::string_view name) {
   return out;
 }
 
-// What a key is called by synonyms; "" where there are none.
-std::string_view common_name(std::string_view key) {
-  const std::string whole = normal(key), last = last_part(key);
-  for (const std::string* const name : {&whole, &last})
-    for (const Synonym& s : kSynonyms)
-      if (*name == s.other || *name == s.name) return s.name;
+std::string_view synonym_of(std::string_view name) {
+  for (const Synonym& s : kSynonyms)
+    if (name == s.other || name == s.name) return s.name;
   return "";
+}
+
+// Of a whole key with several parts; "" of others.
+std::string_view common_name_of_whole(std::string_view key) {
+  return key.find('.') == std::string_view::npos ? "" : synonym_of(normal(key));
+}
+
+// Last parts that say nothing without what stands before them.
+constexpr std::string_view kOfTheirParents[] = {"enabled", "kind", "name",
+                                                "params",  "type", "value"};
+
+// The last part, of such with the one before it.
+std::string own_name(std::string_view key) {
+  const std::string last = last_part(key);
+  if (std::ranges::find(kOfTheirParents, last) == std::end(kOfTheirParents)) return last;
+  const std::size_t dot = key.rfind('.');
+  return dot == std::string_view::npos ? last : last_part(key.substr(0, dot)) + "." + last;
 }
 
 std::string without_digits(std::string_view text) {
@@ -55,7 +69,8 @@ class Pairing {
   std::vector<SettingPair> pairs() {
     by("name", [](const Setting& s) { return s.key; });
     by("name", [](const Setting& s) { return normal(s.key); });
-    by("name", [](const Setting& s) { return last_part(s.key); });
+    by("synonym", [](const Setting& s) { return std::string(common_name_of_whole(s.key)); });
+    by("name", [](const Setting& s) { return own_name(s.key); });
     by("synonym", [](const Setting& s) { return std::string(common_name(s.key)); });
     by_likeness();
     std::vector<SettingPair> all;
@@ -162,6 +177,11 @@ std::size_t common(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
+
+std::string_view common_name(std::string_view key) {
+  const std::string_view whole = synonym_of(normal(key));
+  return whole.empty() ? synonym_of(own_name(key)) : whole;
+}
 
 std::string last_part(std::string_view key) { return normal(key.substr(key.rfind('.') + 1)); }
 

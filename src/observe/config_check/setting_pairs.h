@@ -15,10 +15,15 @@ struct SettingPair {
 };
 
 // All settings of both sides, each once: those of `a` in their order, then what `b` has alone. By
-// the whole key, by its last part, by synonyms (synonyms.inc), at last by how alike the last parts
-// are; names that differ in digits alone are others.
+// the whole key, by synonyms of whole keys, by its last part, by synonyms (synonyms.inc), at last
+// by how alike the last parts are; names that differ in digits alone are others. Of last parts that
+// say nothing of themselves (`type`, `enabled`) that before them must be the same, too.
 std::vector<SettingPair> pair_settings(const std::vector<Setting>& a,
                                        const std::vector<Setting>& b);
+
+// What a key is called by synonyms, the whole or its last part: "optimizer" of "optimizer.kind",
+// "optim" and "optimizer.type"; "" where there are none.
+std::string_view common_name(std::string_view key);
 
 // The last part of a key, in lower case and with '_' for '-'.
 std::string last_part(std::string_view key);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "observe/config_check/setting_forms.h"
 #include "observe/config_check/setting_pairs.h"
 
 namespace aloft::config_check {
@@ -288,6 +289,13 @@ Json said_by(const Setting& s, const Setting& other) {
 
 }  // namespace
 
+std::string plain_type(std::string_view text) {
+  const std::string word = as_type(text);
+  const bool is_type =
+      std::ranges::any_of(kTypes, [&](const auto& names) { return names[0] == word; });
+  return is_type ? word : "";
+}
+
 bool names_a_place(std::string_view key) {
   const std::string name = last_part(key);
   return std::ranges::any_of(kPlaces,
@@ -306,6 +314,10 @@ bool same_text(std::string_view a, std::string_view b) {
 }
 
 bool same_value(const Setting& a, const Setting& b) {
+  const auto is_optimizer = [](const Setting& s) { return common_name(s.key) == "optimizer"; };
+  if ((is_optimizer(a) || is_optimizer(b)) && a.value.is_string() && b.value.is_string() &&
+      plain_optimizer(value_text(a)) == plain_optimizer(value_text(b)))
+    return true;
   const bool is_place = names_a_place(a.key) || names_a_place(b.key);
   const bool is_version = names_a_version(a.key) || names_a_version(b.key);
   const auto value_of = [&](const Setting& s, const Setting& other) {

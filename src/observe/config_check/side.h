@@ -23,6 +23,7 @@ struct Setting {
   std::optional<bool> is_harmless = {};
   bool is_untyped = false;  // a text of a script, which says a number no other way
   bool is_quoted = false;   // one of a script that has blanks, and is one word all the same
+  bool is_read = true;      // false of a recipe's key that nothing reads, as the recipe stands
 };
 
 // What a step is given, or has as weights: tensors in their order.

@@ -81,6 +81,13 @@ std::string_view parent_of(std::string_view path) {
   return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
 }
 
+// Lines of Aloft itself, which calls the models of recipes, say nothing about anybody's program.
+bool is_of_library(std::string_view file) {
+  constexpr std::string_view kHere = __FILE__, kOwn = "observe/probe/dump.cpp";
+  static_assert(kHere.ends_with(kOwn));
+  return file.starts_with(kHere.substr(0, kHere.size() - kOwn.size()));
+}
+
 }  // namespace
 
 Json record_of(const LookedAt& value, std::span<const double> all, bool requires_grad) {
@@ -288,6 +295,7 @@ nlohmann::ordered_json Dump::stack() const {
     const LookedAt& value = values_[i];
     const std::string& entry = places_[i].entry;
     if (!chosen_[i] || value.file.empty() || !has_part(entry, kForward)) continue;
+    if (is_of_library(value.file)) continue;
     const std::string line = "File " + value.file + ", line " + std::to_string(value.line) +
                              ", in " + function_of(value.name) + ", \n ";
     const auto is_known = std::ranges::any_of(

@@ -1,0 +1,61 @@
+"""What a loop leaves out, so that less is written than it asks for, said in plain words."""
+import atexit
+import warnings
+
+
+def say(text):
+    """As a RuntimeWarning of the line that calls the probe: once a line, as Python's filters have it."""
+    warnings.warn(text, RuntimeWarning, stacklevel=3)
+
+
+class Entered:
+    """A step that is to be entered; one that is thrown away instead says so."""
+
+    def __init__(self, step):
+        self.step, self.is_entered = step, False
+
+    def __enter__(self):
+        self.is_entered = True
+        return self.step.__enter__()
+
+    def __exit__(self, *of_exception):
+        return self.step.__exit__(*of_exception)
+
+    def __del__(self):
+        if not self.is_entered:
+            warnings.warn("probe.step() was called without `with`, so that nothing is written: the step stands in "
+                          "`with probe.step():`, from the forward pass to the optimizer's step", RuntimeWarning, 2)
+
+
+class StepsNotMade:
+    """Says, when the probe is removed or the program ends, which steps of `at` were never made."""
+
+    def __init__(self, at):
+        self.at, self.made = at, 0
+        if at is not None:
+            atexit.register(self.tell)
+
+    def tell(self):
+        if self.at is None:
+            return
+        atexit.unregister(self.tell)
+        missing = sorted(step for step in self.at if step >= self.made)
+        self.at = None
+        if missing:
+            named = ", ".join(map(str, missing[:3])) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
+            warnings.warn(f"of the steps of `at` these were never made: {named}; there were {self.made}, counted "
+                          "from 0", RuntimeWarning, 3)
+
+
+def of_calls(step):
+    """A step in which no call was seen."""
+    if not any(".forward" in entry for entry in step.data):
+        warnings.warn("the probe saw no call of the model in this step: within `with probe.step():` the model itself "
+                      "is to be called, not one that torch.compile has made of it, nor another one", RuntimeWarning, 5)
+
+
+def of_optimizer():
+    """A step in which the optimizer that the probe was given made none."""
+    warnings.warn("the optimizer made no step within `with probe.step():`, so that neither its rate nor what it adds "
+                  "to parameters is written: optimizer.step() belongs inside; where it is left out on purpose (micro-"
+                  "batches), a step of the probe is better all that belongs to one update", RuntimeWarning, 6)

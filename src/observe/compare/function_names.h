@@ -1,0 +1,16 @@
+// What a function of a dump does, whatever a framework calls it.
+#pragma once
+
+#include <string>
+
+#include "observe/compare/dump_file.h"
+
+namespace aloft::compare {
+
+// "add" of "__radd__", "gelu" of "gelu_tanh", "linear" of "addmm".
+std::string plain_function(const Entry& call);
+
+// Whether its two operands may stand in either order: a sum, a product of elements.
+bool commutes(const Entry& call);
+
+}  // namespace aloft::compare
