@@ -23,25 +23,6 @@ void need(bool is_right, const char* option, double saw, const std::string& need
       .need(need);
 }
 
-void check_logits(std::span<const float> logits) {
-  if (logits.empty())
-    throw UserError("E0812", "there is no token to choose from").need("one logit or more");
-  const auto bad = std::find_if(logits.begin(), logits.end(), [](float x) {
-    return !(x < std::numeric_limits<float>::infinity());
-  });
-  if (bad != logits.end())
-    throw DivergedError("E0813", "the model's logits are not finite")
-        .saw(shortest(*bad) + " for token " + std::to_string(bad - logits.begin()))
-        .need("numbers below infinity")
-        .advice("generate from an earlier checkpoint, or with --precision O0");
-  constexpr float kLeast = -std::numeric_limits<float>::infinity();
-  if (std::ranges::count(logits, kLeast) == std::ssize(logits))
-    throw DivergedError("E0813", "the model's logits are not finite")
-        .saw("-inf for every token")
-        .need("a number for one of them")
-        .advice("generate from an earlier checkpoint, or with --precision O0");
-}
-
 // The logits without what the text has used up; `kept` holds them where they are others.
 std::span<const float> penalized(std::span<const float> logits, const SamplingOptions& o,
                                  const TextSoFar& text, std::vector<float>& kept) {
@@ -135,6 +116,25 @@ void keep_typical(Candidates& c, double p) {
 
 }  // namespace
 
+void check_logits(std::span<const float> logits) {
+  if (logits.empty())
+    throw UserError("E0812", "there is no token to choose from").need("one logit or more");
+  const auto bad = std::find_if(logits.begin(), logits.end(), [](float x) {
+    return !(x < std::numeric_limits<float>::infinity());
+  });
+  if (bad != logits.end())
+    throw DivergedError("E0813", "the model's logits are not finite")
+        .saw(shortest(*bad) + " for token " + std::to_string(bad - logits.begin()))
+        .need("numbers below infinity")
+        .advice("generate from an earlier checkpoint, or with --precision O0");
+  constexpr float kLeast = -std::numeric_limits<float>::infinity();
+  if (std::ranges::count(logits, kLeast) == std::ssize(logits))
+    throw DivergedError("E0813", "the model's logits are not finite")
+        .saw("-inf for every token")
+        .need("a number for one of them")
+        .advice("generate from an earlier checkpoint, or with --precision O0");
+}
+
 void check(const SamplingOptions& o) {
   constexpr double kMost = SamplingOptions::kMostTemperature, kFine = SamplingOptions::kMostPenalty;
   const auto within = [](double x, double least, double most) { return x >= least && x <= most; };
@@ -164,7 +164,7 @@ std::int32_t sample_token(std::span<const float> given, const SamplingOptions& o
   if (o.min_p > 0) keep_min_p(c, o.min_p);
   if (o.typical_p < 1) keep_typical(c, o.typical_p);
   double at =
-      scalar::uniform({o.seed, 0, 0, 0x67656e}, static_cast<std::uint64_t>(index)) * c.total;
+      scalar::uniform({o.seed, o.stream, 0, 0x67656e}, static_cast<std::uint64_t>(index)) * c.total;
   for (std::size_t i = 0; i < c.tokens.size(); ++i)
     if ((at -= c.weights[i]) < 0) return c.tokens[i];
   return c.tokens.back();
