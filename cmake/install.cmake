@@ -51,7 +51,7 @@ install(FILES ${PROJECT_BINARY_DIR}/aloft-config-version.cmake DESTINATION ${pac
 install(DIRECTORY recipes/ DESTINATION ${CMAKE_INSTALL_DATADIR}/aloft/recipes
         FILES_MATCHING PATTERN "*.toml" PATTERN "README.md")
 set(pages acc-check chat-templates check-config checkpoints compare errors exit-codes families find-a-nan from-apex
-          from-mindspore from-pytorch from-transformers hooks listeners memory metrics number-types optimizers
+          from-mindspore from-pytorch from-transformers generate hooks listeners memory metrics number-types optimizers
           parameter-groups plan-cache port-from-pytorch precision probe redo run-directory taps tensorboard threads
           tokenizers trends)
 list(TRANSFORM pages REPLACE "(.+)" "docs/\\1.md")

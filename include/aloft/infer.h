@@ -3,5 +3,6 @@
 // faster without.
 #pragma once
 
+#include "infer/draw_texts.h"
 #include "infer/generate.h"
 #include "infer/saved_model.h"

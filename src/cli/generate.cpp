@@ -1,77 +1,55 @@
-// aloft generate MODEL --prompt TEXT
-#include "infer/generate.h"
-
+// aloft generate MODEL: texts of prompts, answers, a conversation.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
-#include "base/clock.h"
+#include "base/error.h"
 #include "base/log.h"
-#include "base/output.h"
-#include "base/terminal.h"
 #include "base/text.h"
+#include "cli/generate_options.h"
 #include "cli/option_checks.h"
-#include "cli/shared_options.h"
 #include "cli/verb.h"
 #include "frontend/amp.h"
-#include "infer/saved_model.h"
-#include "infer/stop_strings.h"
+#include "infer/chat_prompt.h"
+#include "infer/prompt_file.h"
 #include "runtime/threads.h"
 
 namespace aloft::cli {
 namespace {
 
-struct Options {
-  SavedModelWords model;
-  std::string prompt, prompts, precision;
-  std::vector<std::string> stop;
-  bool has_prompt = false;
-  std::int64_t tokens = 100, samples = 1;
-  std::optional<std::int64_t> threads;  // 0: all
-  SamplingOptions sampling;
-  bool past_end = false, as_json = false;
-  std::vector<std::string> draws;  // the options given that mean something only where it is drawn
-};
+constexpr std::int64_t kAnswerTokens = 1024;  // at most, where nobody says how many
 
 // Nothing is drawn at temperature 0. A script that tries several may leave the others where they
 // are, so this is said and not refused.
-void say_unused(const Options& o) {
+void say_unused(const GenerateOptions& o) {
   if (o.sampling.temperature > 0 || o.draws.empty()) return;
   log_warning("{} {} nothing at --temperature 0, which always takes the likeliest token",
               join(o.draws, ", "), o.draws.size() == 1 ? "does" : "do");
 }
 
-// A line of a file of prompts: \n, \t and \\ in it are a line end, a tab and a backslash.
-std::string unescaped(std::string_view line) {
-  std::string out;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char next = i + 1 < line.size() ? line[i + 1] : ' ';
-    const bool escape = line[i] == '\\' && (next == 'n' || next == 't' || next == '\\');
-    out += !escape ? line[i] : next == 'n' ? '\n' : next == 't' ? '\t' : '\\';
-    i += escape;
-  }
-  return out;
+void need_one_way(const GenerateOptions& o) {
+  const int ways = o.has_prompt + !o.prompts.empty() + o.has_message + o.is_chat;
+  if (ways == 1) return;
+  throw UserError("E0700", ways > 1 ? "two kinds of prompt" : "there is no prompt")
+      .need(
+          "--prompt TEXT, --prompts FILE with one a line, --message TEXT to a model that chats, "
+          "or --chat");
 }
 
-std::vector<std::string> prompts_of(const Options& o) {
-  if (o.has_prompt) return {o.prompt};
-  constexpr std::uint64_t kMost = 1 << 26;
-  std::vector<std::string> prompts;
-  const std::string text = read_file(o.prompts, kMost);
-  std::vector<std::string_view> lines = split(text, '\n');
-  if (lines.back().empty()) lines.pop_back();  // behind the last line's end there is none
-  for (std::string_view line : lines) {
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (!line.empty()) prompts.push_back(unescaped(line));
-  }
-  if (prompts.empty())
-    throw UserError("E0812", "the file holds no prompt")
-        .at(o.prompts)
-        .need("one a line, \\n within for a new line");
-  if (const std::size_t blank = lines.size() - prompts.size(); blank > 0)
-    log_warning("{}: {} empty line{} passed over; an empty prompt is --prompt \"\"", o.prompts,
-                blank, blank == 1 ? " is" : "s are");
-  return prompts;
+nlohmann::ordered_json said_by(const char* role, const std::string& content) {
+  auto message = nlohmann::ordered_json::object();
+  message["role"] = role;
+  message["content"] = content;
+  return message;
+}
+
+std::vector<AskedPrompt> asked_prompts(const GenerateOptions& o) {
+  if (!o.prompts.empty()) return read_prompts(o.prompts);
+  if (!o.has_message) return {{o.prompt}};
+  AskedPrompt asked;
+  asked.messages = nlohmann::ordered_json::array();
+  asked.messages.push_back(said_by("user", o.message));
+  return {asked};
 }
 
 // An empty prompt begins where a document begins: behind the token that separates documents.
@@ -85,154 +63,122 @@ std::vector<std::int32_t> first_tokens(const Tokenizer& tokenizer, const std::st
       .advice("--prompt \"some text\"");
 }
 
-void write(std::string_view text) {
-  print_result(text);
-  flush_results();
+// The system's words stand before a conversation that does not begin with its own.
+void add_system(const GenerateOptions& o, nlohmann::ordered_json& messages) {
+  if (o.system.empty()) return;
+  const auto role = messages[0].find("role");
+  if (role != messages[0].end() && *role == "system") return;
+  messages.insert(messages.begin(), said_by("system", o.system));
 }
 
-// Texts on stdout and nothing else; on a terminal the prompt stands before them, and no byte of
-// them commands the terminal.
-class Writer {
- public:
-  Writer(const Tokenizer& tokenizer, const Options& o, bool several)
-      : tokenizer_(tokenizer),
-        stop_(o.stop),
-        rows_(static_cast<std::size_t>(o.samples), {StopStrings(o.stop), ""}),
-        terminal_(is_terminal(Output::Out)),
-        as_json_(o.as_json),
-        several_(several) {}
-
-  void prompt(const std::string& text, std::size_t tokens) {
-    prompt_ = text;
-    for (Row& row : rows_) row = {StopStrings(stop_), ""};
-    if (as_json_) return;
-    if (terminal_ && !several_) return write(harmless(text));
-    log_info("prompt {} ({} token{})", in_shell(text), tokens, tokens == 1 ? "" : "s");
-  }
-
-  // One text is shown as it grows, but for what may be the beginning of a string that ends it.
-  void drawn(std::int64_t row, std::int32_t token) {
-    Row& to = rows_[static_cast<std::size_t>(row)];
-    show(to, to.stop.add(tokenizer_.bytes_of(token)));
-  }
-  bool stops(std::int64_t row) const {
-    return rows_[static_cast<std::size_t>(row)].stop.has_ended();
-  }
-
-  void text(std::int64_t row, const DrawnText& drawn, std::uint64_t seed, double tokens_per_s) {
-    Row& to = rows_[static_cast<std::size_t>(row)];
-    show(to, to.stop.rest());
-    const std::string& text = to.text;
-    if (as_json_) {
-      const nlohmann::json j = {{"prompt", prompt_},      {"text", text},
-                                {"tokens", drawn.tokens}, {"ended", drawn.ended},
-                                {"seed", seed},           {"tokens_per_s", tokens_per_s}};
-      write(j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-    } else if (several_) {
-      write((first_ ? "" : "---\n") + (terminal_ ? harmless(prompt_ + text) : text) + "\n");
-      first_ = false;
-    } else if (terminal_) {
-      write("\n");
-    }
-  }
-
- private:
-  struct Row {
-    StopStrings stop;
-    std::string text;
-  };
-  void show(Row& row, const std::string& text) {
-    row.text += text;
-    if (!as_json_ && !several_) write(terminal_ ? harmless(text) : text);
-  }
-
-  const Tokenizer& tokenizer_;
-  std::vector<std::string> stop_;
-  std::vector<Row> rows_;
-  bool terminal_, as_json_, several_, first_ = true;
-  std::string prompt_;
-};
-
-void conclude(const Generator& generator, std::int64_t context, std::size_t tokens,
-              std::size_t ended, double seconds) {
-  std::string said = fmt::format("{} tokens, {:.1f} tokens/s", tokens,
-                                 seconds > 0 ? static_cast<double>(tokens) / seconds : 0);
-  if (ended > 0) said += fmt::format("; {} ended before --tokens", ended);
-  if (const auto full = generator.times_full(); full > 0)
-    said +=
-        fmt::format("; the context of {} tokens was full {} time{}: about the newer half was kept",
-                    context, full, full == 1 ? "" : "s");
-  log_info("{}", said);
-}
-
-ExitCode generate(const Options& o) {
-  if (o.has_prompt == !o.prompts.empty())
-    throw UserError("E0700", o.has_prompt ? "two kinds of prompt" : "there is no prompt")
-        .need("--prompt TEXT, or --prompts FILE with one a line");
-  const std::vector<std::string> prompts = prompts_of(o);
+ExitCode generate(GenerateOptions o) {
+  need_one_way(o);
+  std::vector<AskedPrompt> asked;
+  if (!o.is_chat) asked = asked_prompts(o);
+  const bool is_answer = o.is_chat || asked[0].is_chat();
+  if (!is_answer && (!o.system.empty() || !o.chat_template.empty()))
+    throw UserError("E0700", "the prompt is no conversation")
+        .saw("--system or --chat-template")
+        .need("--chat, --message TEXT, or --prompts FILE.jsonl with \"messages\"");
   say_unused(o);
-  const int threads = static_cast<int>(o.threads.value_or(0));
-  if (threads > 0) host_threads().set_count(threads);
+  if (o.threads.value_or(0) > 0) host_threads().set_count(static_cast<int>(*o.threads));
   SavedModel saved = describe_saved_model(o.model.path, o.model.checkpoint, o.model.average);
   if (!saved.tokenizer)
     throw UserError("E0718", "there is no tokenizer beside the model")
         .at(o.model.path)
         .need(tokenizer_forms());
-  const Tokenizer& tokenizer = *saved.tokenizer;
   if (const PrecisionRecipe precision = precision_of(o.precision); precision != PrecisionRecipe{})
     amp::prepare(*saved.model, precision);
-  std::vector<std::vector<std::int32_t>> first;
-  first.reserve(prompts.size());
-  for (const std::string& prompt : prompts) first.push_back(first_tokens(tokenizer, prompt));
-
-  std::size_t longest = 0;
-  for (const auto& tokens : first) longest = std::max(longest, tokens.size());
-  give_room(saved);
-  Generator generator(*saved.model, threads, o.samples,
-                      "fewer --samples, a smaller model, or a machine with more memory",
-                      static_cast<std::int64_t>(longest) + o.tokens);
-  saved.load();  // into the memory of its programs
-  DrawOptions draw{o.tokens, tokenizer.vocab_size(), {}, o.sampling};
-  if (!o.past_end) draw.ends = saved.ends;
-  Writer writer(tokenizer, o, o.samples > 1 || prompts.size() > 1);
-  if (!o.stop.empty())
-    draw.stops = [&](std::int64_t row, std::int32_t) { return writer.stops(row); };
-  const double start = monotonic_seconds();
-  std::size_t tokens = 0, ended = 0;
-  for (std::size_t i = 0; i < prompts.size(); ++i) {
-    writer.prompt(prompts[i], first[i].size());
-    const double begun = monotonic_seconds();
-    const auto texts =
-        draw_texts(generator, first[i], draw,
-                   [&](std::int64_t row, std::int32_t token) { writer.drawn(row, token); });
-    const double seconds = monotonic_seconds() - begun;
-    for (std::size_t row = 0; row < texts.size(); ++row) {
-      tokens += texts[row].tokens.size();
-      ended += texts[row].ended;
-      writer.text(static_cast<std::int64_t>(row), texts[row], o.sampling.seed + row,
-                  static_cast<double>(texts[row].tokens.size()) / seconds);
-    }
+  if (o.is_chat) {
+    generate_chat(o, saved);
+    return ExitCode::Ok;
   }
-  if (!o.as_json)
-    conclude(generator, saved.model->context(), tokens, ended, monotonic_seconds() - start);
+  std::vector<ModelPrompt> prompts;
+  std::vector<std::int32_t> ends = saved.ends;
+  if (is_answer) {
+    const ChatPrompt chat(saved, o.chat_template);
+    for (AskedPrompt& a : asked) {
+      add_system(o, a.messages);
+      const std::string text = chat.text(a.messages, a.tools);
+      prompts.push_back({text, chat.tokens(text)});
+    }
+    ends = chat.ends();
+    if (!o.has_tokens) o.tokens = kAnswerTokens;
+  } else {
+    for (const AskedPrompt& a : asked)
+      prompts.push_back({a.text, first_tokens(*saved.tokenizer, a.text)});
+  }
+  if (o.past_end) ends.clear();
+  give_room(saved);
+  (o.beams > 1 ? generate_beams : generate_texts)(o, saved, prompts, is_answer, ends);
   return ExitCode::Ok;
+}
+
+// Options of which one makes the other senseless.
+void refuse_together(const CLI::App& app, const char* one, const std::vector<const char*>& others,
+                     const std::string& why) {
+  if (app.count(one) == 0) return;
+  for (const char* other : others)
+    if (app.count(other) > 0)
+      throw UserError("E0700", std::string(one) + " and " + other + " do not go together")
+          .saw(std::string(one) + " " + other)
+          .need("one of the two: " + why);
+}
+
+void refuse_senseless(const CLI::App& app, const GenerateOptions& o) {
+  if (o.beams > 1)
+    refuse_together(app, "--beams",
+                    {"--temperature", "--top-k", "--top-p", "--min-p", "--typical-p", "--seed",
+                     "--samples", "--batch", "--repetition-penalty", "--presence-penalty",
+                     "--frequency-penalty", "--stop", "--chat"},
+                    "beams draw nothing, and are judged by the model's own probabilities");
+  else if (app.count("--length-penalty") > 0)
+    throw UserError("E0700", "--length-penalty is of beam search")
+        .saw("one beam")
+        .need("--beams 2 or more");
+  refuse_together(app, "--chat", {"--samples", "--batch", "--past-end"},
+                  "a conversation is one text");
+  if (app.count("--context") > 0 && !o.is_chat)
+    throw UserError("E0700", "--context is of a conversation").saw("no --chat").need("--chat");
 }
 
 }  // namespace
 
 Action generate_verb(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<GenerateOptions>();
   add_saved_model(app, o->model);
   const CLI::Option* prompt =
       app.add_option("--prompt", o->prompt, "text to go on from; empty: where a document begins");
   app.add_option("--prompts", o->prompts,
-                 "a prompt a line (\\n, \\t, \\\\ as in C); empty lines are passed over");
+                 "a prompt a line (\\n, \\t, \\\\ as in C); empty lines are passed over;\n"
+                 "of *.jsonl an object a line, with \"prompt\" or \"messages\"");
+  const CLI::Option* message = app.add_option(
+      "--message", o->message, "what is said to a model that chats, by its chat template");
+  app.add_flag("--chat", o->is_chat, "a conversation, a line a turn; /help lists what else");
+  app.add_option("--system", o->system, "the system's words, before a conversation");
+  app.add_option("--chat-template", o->chat_template,
+                 "a file, or a model's folder (default: the model's own)");
+  app.add_option("--context", o->context, "most tokens of a conversation; 0: the model's, to 4096")
+      ->check(at_least(0))
+      ->capture_default_str();
   app.add_option("--samples", o->samples, "texts a prompt, drawn with seed, seed + 1, ...")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app.add_option("--tokens", o->tokens, "most tokens of a text")
-      ->check(CLI::Range(0, 1 << 24))
+  app.add_option("--batch", o->batch, "texts at a time; 0: 8, or --samples where that is more")
+      ->check(CLI::Range(0, 1024))
       ->capture_default_str();
+  app.add_option("--beams", o->beams, "beam search: the likeliest text by so many beams; 1: none")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  app.add_option("--length-penalty", o->length_penalty,
+                 "a beam's log-probability is divided by its length to this power")
+      ->check(number_between(-100, 100))
+      ->capture_default_str();
+  const CLI::Option* tokens =
+      app.add_option("--tokens", o->tokens,
+                     "most tokens of a text; of an answer 1024, or the context")
+          ->check(CLI::Range(0, 1 << 24))
+          ->capture_default_str();
   app.add_option("--temperature", o->sampling.temperature, "0: always the likeliest token")
       ->check(number_between(0, SamplingOptions::kMostTemperature))
       ->capture_default_str();
@@ -269,12 +215,15 @@ Action generate_verb(CLI::App& app) {
   add_precision(app, o->precision);
   add_threads(app, o->threads);
   app.add_flag("--past-end", o->past_end, "go on where the model ends the text");
-  add_json(app, o->as_json, "an object a line: prompt, text, tokens, ended, seed");
+  add_json(app, o->as_json, "an object a line: index, prompt, text, tokens, finish ...");
   add_device(app);
-  return [o, prompt, &app] {
+  return [o, prompt, message, tokens, &app] {
     o->has_prompt = prompt->count() > 0;
+    o->has_message = message->count() > 0;
+    o->has_tokens = tokens->count() > 0;
     for (const char* option : {"--top-k", "--top-p", "--min-p", "--typical-p", "--seed"})
       if (app.count(option) > 0) o->draws.emplace_back(option);
+    refuse_senseless(app, *o);
     return generate(*o);
   };
 }

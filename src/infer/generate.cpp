@@ -38,9 +38,14 @@ std::int64_t positions_for(std::int64_t tokens, std::int64_t context) {
 
 // The cache is made before there is a plan of it.
 models::DecodeCache make_cache(const models::CausalLm& model, std::int64_t rows,
-                               std::string_view less_memory, std::int64_t tokens) {
+                               std::string_view less_memory, std::int64_t tokens,
+                               RowLengths lengths) {
   const std::int64_t longest = positions_for(tokens, model.context());
-  const auto make = [&] { return model.make_cache(rows, longest, cache_type(model)); };
+  const auto make = [&] {
+    models::DecodeCache cache = model.make_cache(rows, longest, cache_type(model));
+    if (lengths == RowLengths::Own) cache.allow_padding(rows);
+    return cache;
+  };
   if (!less_memory.empty()) {
     const OnlyDescribed scope;
     double bytes = 0;
@@ -54,12 +59,11 @@ models::DecodeCache make_cache(const models::CausalLm& model, std::int64_t rows,
   return make();
 }
 
-UserError out_of_range(const std::string& saw, const std::string& need) {
-  return UserError("E0700", "an option of drawing text is out of range").saw(saw).need(need);
-}
-
 void need_ids(std::int64_t ids) {
-  if (ids < 1) throw out_of_range("ids = " + std::to_string(ids), "a whole number, 1 or more");
+  if (ids >= 1) return;
+  throw UserError("E0700", "an option of drawing text is out of range")
+      .saw("ids = " + std::to_string(ids))
+      .need("a whole number, 1 or more");
 }
 
 // Tokens of a prompt that are fed at once: enough to read the weights seldom, few enough for the
@@ -69,12 +73,12 @@ constexpr std::int64_t kStretch = 64;
 }  // namespace
 
 Generator::Generator(models::CausalLm& model, int threads, std::int64_t rows,
-                     std::string_view less_memory, std::int64_t tokens)
+                     std::string_view less_memory, std::int64_t tokens, RowLengths lengths)
     : model_(model),
-      cache_(make_cache(model, rows, less_memory, tokens)),
+      cache_(make_cache(model, rows, less_memory, tokens, lengths)),
       programs_(threads),
       stretch_(std::min(kStretch, cache_.longest)),
-      sequences_(static_cast<std::size_t>(rows)) {
+      rows_(static_cast<std::size_t>(rows)) {
   model_.eval();
   programs_.add("prefill", {{"prompt", {DType::I32, {rows, stretch_}}}},
                 [&](const std::vector<Tensor>& in) {
@@ -104,33 +108,33 @@ void Generator::check(std::span<const std::int32_t> tokens) const {
 }
 
 void Generator::need_start() const {
-  if (sequences_[0].empty())
+  if (width_ == 0)
     throw UserError("E0812", "the generator has no token to go on from")
         .saw("a call before start()")
         .need("start() with a prompt of one token or more");
 }
 
-// Tokens [from, from + count) of every row, and behind them what fills up the program's input.
+// Positions [from, from + count) of every row, and behind them what fills up the program's input.
 void Generator::run(int program, const InputPort<std::int32_t>& input, std::size_t from,
                     std::size_t count, std::size_t width) {
   {
-    const HostWrite<std::int32_t> fed = input.write(width * sequences_.size());
-    auto at = fed.begin();
-    for (const auto& sequence : sequences_) {
-      at = std::copy_n(sequence.begin() + static_cast<std::ptrdiff_t>(from), count, at);
-      at = std::fill_n(at, width - count, 0);
-    }
+    const HostWrite<std::int32_t> fed = input.write(width * rows_.size());
+    auto to = fed.begin();
+    for (const Row& row : rows_)
+      for (std::size_t i = 0; i < width; ++i, ++to) {
+        const std::size_t at = from + i - row.start;  // padding wraps
+        *to = i < count && at < row.tokens.size() ? row.tokens[at] : 0;
+      }
   }
   programs_.run(program, {});
   tokens_fed_ += static_cast<std::int64_t>(count);
 }
 
-void Generator::feed_all() {
-  cache_.clear();
+// Positions from `at` on, as many as are filled.
+void Generator::feed_from(std::size_t at) {
   // Only the last token's logits count, so at least one is left for decode.
   const auto stretch = static_cast<std::size_t>(stretch_);
-  const std::size_t last = sequences_[0].size() - 1;
-  std::size_t at = 0;
+  const std::size_t last = width_ - 1;
   for (; last - at >= stretch; at += stretch) run(prefill_, prompt_, at, stretch, stretch);
   // A part of a stretch goes as a whole one where there is room, and what filled it up is taken
   // back: a token at a time costs as much for a few of them.
@@ -142,84 +146,153 @@ void Generator::feed_all() {
   for (; at <= last; ++at) run(decode_, token_, at, 1, 1);
 }
 
-void Generator::start(std::span<const std::int32_t> tokens) {
+// Every row ends at the last position that is filled.
+void Generator::feed_all() {
+  width_ = 1;
+  for (Row& row : rows_) {
+    if (row.is_left) row.tokens.clear();
+    width_ = std::max(width_, row.tokens.size());
+  }
+  for (Row& row : rows_) row.start = width_ - std::max<std::size_t>(row.tokens.size(), 1);
+  write_starts();
+  cache_.clear();
+  feed_from(0);
+}
+
+void Generator::write_starts() {
+  if (!cache_.starts) return;
+  const auto starts = cache_.starts->buffer->write<std::int32_t>();
+  std::ranges::transform(rows_, starts.begin(),
+                         [](const Row& row) { return static_cast<std::int32_t>(row.start); });
+}
+
+void Generator::set(Row& row, std::span<const std::int32_t> tokens) const {
   if (tokens.empty())
     throw UserError("E0812", "there is no token to begin with")
         .need("a prompt of one token or more");
   check(tokens);
   const auto most = static_cast<std::size_t>(std::max<std::int64_t>(cache_.longest - 1, 1));
   if (tokens.size() > most) tokens = tokens.subspan(tokens.size() - most);
-  for (auto& sequence : sequences_) sequence.assign(tokens.begin(), tokens.end());
+  row = {{tokens.begin(), tokens.end()}};
+}
+
+void Generator::start(std::span<const std::int32_t> tokens) {
+  Row whole;
+  set(whole, tokens);
+  std::ranges::fill(rows_, whole);
   feed_all();
+}
+
+void Generator::start_each(std::span<const std::vector<std::int32_t>> rows) {
+  need_a_row_each(rows.size(), "prompts");
+  std::vector<Row> begun(rows.size());
+  for (std::size_t row = 0; row < rows.size(); ++row) set(begun[row], rows[row]);
+  const auto is_other = [&](const Row& row) { return row.tokens.size() != begun[0].tokens.size(); };
+  if (!cache_.starts && std::ranges::any_of(begun, is_other))
+    throw UserError("E0812",
+                    "prompts of several lengths in a generator whose rows are equally long")
+        .need("RowLengths::Own when it is made");
+  rows_ = std::move(begun);
+  feed_all();
+}
+
+std::size_t Generator::start_again(std::span<const std::int32_t> tokens) {
+  Row whole;
+  set(whole, tokens);
+  Row& row = rows_[0];
+  const auto same = std::ranges::mismatch(row.tokens, whole.tokens).in1 - row.tokens.begin();
+  const std::size_t kept = std::min(static_cast<std::size_t>(same), whole.tokens.size() - 1);
+  if (rows_.size() > 1 || kept == 0) {
+    start(tokens);
+    return 0;
+  }
+  row = std::move(whole);
+  width_ = row.tokens.size();
+  cache_.rewind(static_cast<std::int64_t>(kept));
+  feed_from(kept);
+  return kept;
 }
 
 void Generator::feed(std::span<const std::int32_t> tokens) {
   need_start();
-  if (tokens.size() != sequences_.size())
-    throw UserError("E0812", "a generator is fed a token a row")
-        .saw(std::to_string(tokens.size()) + " tokens")
-        .need(std::to_string(sequences_.size()) + ", one for each row");
+  need_a_row_each(tokens.size(), "tokens");
   check(tokens);
-  for (std::size_t row = 0; row < tokens.size(); ++row) sequences_[row].push_back(tokens[row]);
-  const auto length = static_cast<std::int64_t>(sequences_[0].size());
-  if (length <= cache_.longest) return run(decode_, token_, sequences_[0].size() - 1, 1, 1);
   // Whole stretches and one token more: the fewest runs for about half of the context.
-  const std::int64_t half = cache_.longest / 2;
-  const std::int64_t kept =
-      std::max<std::int64_t>(half >= stretch_ ? half / stretch_ * stretch_ + 1 : half, 1);
-  for (auto& sequence : sequences_) sequence.erase(sequence.begin(), sequence.end() - kept);
-  ++times_full_;
-  feed_all();
+  const auto longest = static_cast<std::size_t>(cache_.longest);
+  const auto stretch = static_cast<std::size_t>(stretch_);
+  const std::size_t half = longest / 2;
+  const std::size_t kept =
+      std::max<std::size_t>(half >= stretch ? half / stretch * stretch + 1 : half, 1);
+  bool is_one_full = false;
+  for (std::size_t r = 0; r < tokens.size(); ++r) {
+    std::vector<std::int32_t>& row = rows_[r].tokens;
+    if (rows_[r].is_left) continue;
+    row.push_back(tokens[r]);
+    if (row.size() <= longest) continue;
+    row.erase(row.begin(), row.end() - static_cast<std::ptrdiff_t>(kept));
+    is_one_full = true;
+  }
+  times_full_ += is_one_full;
+  if (is_one_full || width_ == longest) return feed_all();  // also where padding takes the room
+  run(decode_, token_, width_++, 1, 1);
+}
+
+void Generator::leave(std::int64_t row) {
+  need_row(row);
+  rows_[static_cast<std::size_t>(row)].is_left = true;
+}
+
+void Generator::reorder(std::span<const std::int64_t> from) {
+  need_start();
+  need_a_row_each(from.size(), "rows");
+  for (const std::int64_t row : from) need_row(row);
+  const std::vector<Row> before = rows_;
+  for (std::size_t r = 0; r < rows_.size(); ++r) rows_[r] = before[from[r]];
+  write_starts();
+  for (const nn::KeyValueCache& layer : cache_.layers)
+    for (const VariablePtr& v : {layer.keys, layer.values}) {
+      const std::size_t stride = v->type.max_bytes() / rows_.size();
+      const std::size_t used = stride / static_cast<std::size_t>(cache_.longest) * width_;
+      std::vector<std::vector<std::byte>> moved(rows_.size());
+      for (std::size_t r = 0; r < rows_.size(); ++r) {
+        if (static_cast<std::size_t>(from[r]) == r) continue;
+        moved[r].resize(used);
+        v->buffer->read_into(moved[r], static_cast<std::size_t>(from[r]) * stride);
+      }
+      for (std::size_t r = 0; r < rows_.size(); ++r)
+        if (!moved[r].empty()) v->buffer->write_from(moved[r], r * stride);
+    }
+}
+
+std::uint64_t Generator::cache_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const nn::KeyValueCache& layer : cache_.layers)
+    bytes += layer.keys->type.max_bytes() + layer.values->type.max_bytes();
+  return bytes;
+}
+
+void Generator::need_a_row_each(std::size_t count, const char* what) const {
+  if (count != rows_.size())
+    throw UserError("E0812",
+                    std::string("a generator is given other ") + what + " than it has rows")
+        .saw(std::to_string(count))
+        .need(std::to_string(rows_.size()) + ", one for each row");
+}
+
+void Generator::need_row(std::int64_t row) const {
+  if (row < 0 || row >= rows())
+    throw UserError("E0812", "the generator has no such row")
+        .saw(std::to_string(row))
+        .need("0 to " + std::to_string(rows() - 1));
 }
 
 HostRead<float> Generator::logits(std::int64_t ids, std::int64_t row) const {
   need_start();
   need_ids(ids);
-  if (row < 0 || row >= rows())
-    throw UserError("E0812", "the generator has no such row")
-        .saw(std::to_string(row))
-        .need("0 to " + std::to_string(rows() - 1));
+  need_row(row);
   const std::int64_t vocab = model_.vocab();
   return logits_.read(static_cast<std::size_t>(row * vocab),
                       static_cast<std::size_t>(std::min(ids, vocab)));
-}
-
-std::vector<DrawnText> draw_texts(
-    Generator& generator, std::span<const std::int32_t> prompt, const DrawOptions& o,
-    const std::function<void(std::int64_t row, std::int32_t token)>& drawn) {
-  check(o.sampling);
-  need_ids(o.ids);
-  if (o.tokens < 0)
-    throw out_of_range("tokens = " + std::to_string(o.tokens), "a whole number, 0 or more");
-  const std::int64_t rows = generator.rows();
-  std::vector<DrawnText> texts(static_cast<std::size_t>(rows));
-  std::vector<std::int32_t> next(texts.size());
-  std::vector<std::vector<std::int32_t>> so_far(texts.size(), {prompt.begin(), prompt.end()});
-  generator.start(prompt);
-  std::int64_t open = rows;
-  for (std::int64_t i = 0; i < o.tokens; ++i) {
-    if (i > 0) generator.feed(next);
-    for (std::int64_t row = 0; row < rows; ++row) {
-      DrawnText& text = texts[static_cast<std::size_t>(row)];
-      if (text.ended) continue;  // it is fed its last token again, and nobody looks
-      SamplingOptions sampling = o.sampling;
-      sampling.seed += static_cast<std::uint64_t>(row);
-      std::vector<std::int32_t>& whole = so_far[static_cast<std::size_t>(row)];
-      const std::int32_t token =
-          sample_token(generator.logits(o.ids, row), sampling, i, {whole, prompt.size()});
-      next[static_cast<std::size_t>(row)] = token;
-      text.ended = std::ranges::find(o.ends, token) != o.ends.end();
-      if (!text.ended) {
-        whole.push_back(token);
-        text.tokens.push_back(token);
-        if (drawn) drawn(row, token);
-        text.ended = o.stops && o.stops(row, token);
-      }
-      open -= text.ended;
-    }
-    if (open == 0) break;
-  }
-  return texts;
 }
 
 }  // namespace aloft

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -13,10 +12,13 @@
 #include <vector>
 
 #include "frontend/programs.h"
-#include "infer/sampling.h"
 #include "models/model.h"
 
 namespace aloft {
+
+// Whether the rows of a generator are of one length, or each of its own: then those that are
+// shorter stand behind padding, which nobody sees.
+enum class RowLengths { Equal, Own };
 
 // Sequences that grow side by side, each in a row of its own: what is read of the weights for a
 // token is read once for all of them.
@@ -30,39 +32,62 @@ class Generator {
   // UserError E0215 where the model decodes to other logits than [rows, n, vocab()].
   explicit Generator(models::CausalLm& model, int threads = 0, std::int64_t rows = 1,
                      std::string_view less_memory = "",
-                     std::int64_t tokens = std::numeric_limits<std::int64_t>::max());
+                     std::int64_t tokens = std::numeric_limits<std::int64_t>::max(),
+                     RowLengths lengths = RowLengths::Equal);
 
   // How many sequences there are.
-  std::int64_t rows() const { return static_cast<std::int64_t>(sequences_.size()); }
+  std::int64_t rows() const { return std::ssize(rows_); }
 
-  // Starts every row anew with `tokens` (at least one: UserError E0812; the last context - 1 of
+  // Starts every row anew with `tokens` (at least one: UserError E0812; the last longest() - 1 of
   // them count); afterwards logits() are those of the next token. Here and below DataError E0522
   // for a token outside the model's vocabulary.
   void start(std::span<const std::int32_t> tokens);
-  // Feeds one more token a row. When the context is full, the older part of every sequence is let
-  // go and the newer half or so is fed again, so that a token costs about the same wherever it
-  // stands: positions are learnt, and a cache that slid by one would hold none of them. UserError
-  // E0812 before start(), or for another number of tokens.
+  // The same with tokens of its own for each row: UserError E0812 for another number of rows, or
+  // for other lengths than the rows may have.
+  void start_each(std::span<const std::vector<std::int32_t>> rows);
+  // start(), of which what the rows begin with already is not fed again. Returns how many tokens
+  // these are. Of rows that are of one text.
+  std::size_t start_again(std::span<const std::int32_t> tokens);
+  // Feeds one more token a row. When a row is full, its older part is let go and the newer half or
+  // so is fed again, so that a token costs about the same wherever it stands: positions are learnt,
+  // and a cache that slid by one would hold none of them. UserError E0812 before start(), or for
+  // another number of tokens.
   void feed(std::span<const std::int32_t> tokens);
   void feed(std::int32_t token) { feed({&token, 1}); }
+  // Nobody asks for this row's logits until the next start(): it takes no more room.
+  void leave(std::int64_t row);
+  // Row r goes on from what row from[r] is. UserError E0812 for another number of rows.
+  void reorder(std::span<const std::int64_t> from);
   // Of a row's next token; of the first `ids` tokens only where a padded head has more rows than
   // the tokenizer has pieces. UserError E0812 before start(), or where there is no such row; E0700
   // where ids are below 1.
   HostRead<float> logits(std::int64_t ids = INT64_MAX, std::int64_t row = 0) const;
 
-  // Of the programs "prefill" and "decode".
+  // Positions that a row has room for, and the bytes of all rows' keys and values.
+  std::int64_t longest() const { return cache_.longest; }
+  std::uint64_t cache_bytes() const;
   const Plan& plan() const { return programs_.plan(); }
-  // How often the context was full, and how many tokens went through the model a row, those that
-  // were fed again included.
+  // How often a row was full, and how many tokens went through the model a row, those that were fed
+  // again included.
   std::int64_t times_full() const { return times_full_; }
   std::int64_t tokens_fed() const { return tokens_fed_; }
 
  private:
+  struct Row {
+    std::vector<std::int32_t> tokens;
+    std::size_t start = 0;  // its first position, behind padding
+    bool is_left = false;
+  };
   void check(std::span<const std::int32_t> tokens) const;
   void need_start() const;
+  void need_row(std::int64_t row) const;
+  void need_a_row_each(std::size_t count, const char* what) const;
+  void set(Row& row, std::span<const std::int32_t> tokens) const;
   void run(int program, const InputPort<std::int32_t>& input, std::size_t from, std::size_t count,
            std::size_t width);
+  void feed_from(std::size_t at);
   void feed_all();
+  void write_starts();
 
   models::CausalLm& model_;
   models::DecodeCache cache_;
@@ -71,31 +96,9 @@ class Generator {
   int decode_ = -1, prefill_ = -1;
   InputPort<std::int32_t> token_, prompt_;
   OutputPort<float> logits_;
-  std::vector<std::vector<std::int32_t>> sequences_;  // a row each, equally long
+  std::vector<Row> rows_;
+  std::size_t width_ = 0;  // positions that are filled, padding included
   std::int64_t times_full_ = 0, tokens_fed_ = 0;
 };
-
-// What draw_texts() draws.
-struct DrawOptions {
-  std::int64_t tokens = 100;       // at most so many a row; 0 or more
-  std::int64_t ids = INT64_MAX;    // of Generator::logits()
-  std::vector<std::int32_t> ends;  // tokens that end a text
-  SamplingOptions sampling;        // row r draws with seed + r
-  // Whether a row's text ends behind a token that was drawn, which stays in it; may be null.
-  std::function<bool(std::int64_t row, std::int32_t token)> stops = {};
-};
-
-// A row's text.
-struct DrawnText {
-  std::vector<std::int32_t> tokens;  // without the one of DrawOptions::ends
-  bool ended = false;                // by one of these, or as DrawOptions::stops said
-};
-
-// Goes on from `prompt` in every row, until each has its tokens or has ended. `drawn` hears of
-// every token as it is drawn. UserError E0700, before anything is drawn, where an option is out of
-// range; E0812 for an empty prompt.
-std::vector<DrawnText> draw_texts(
-    Generator& generator, std::span<const std::int32_t> prompt, const DrawOptions& options,
-    const std::function<void(std::int64_t row, std::int32_t token)>& drawn = {});
 
 }  // namespace aloft

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "infer/generate.h"
+#include "infer/draw_texts.h"
 
 namespace aloft {
 namespace {

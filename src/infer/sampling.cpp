@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "infer/likeliest.h"
 #include "scalar/philox.h"
 
 namespace aloft {
@@ -20,25 +21,6 @@ void need(bool is_right, const char* option, double saw, const std::string& need
   throw UserError("E0700", "an option of drawing text is out of range")
       .saw(option + (" = " + shortest(saw)))
       .need(need);
-}
-
-void check_logits(std::span<const float> logits) {
-  if (logits.empty())
-    throw UserError("E0812", "there is no token to choose from").need("one logit or more");
-  const auto bad = std::find_if(logits.begin(), logits.end(), [](float x) {
-    return !(x < std::numeric_limits<float>::infinity());
-  });
-  if (bad != logits.end())
-    throw DivergedError("E0813", "the model's logits are not finite")
-        .saw(shortest(*bad) + " for token " + std::to_string(bad - logits.begin()))
-        .need("numbers below infinity")
-        .advice("generate from an earlier checkpoint, or with --precision O0");
-  constexpr float kLeast = -std::numeric_limits<float>::infinity();
-  if (std::ranges::count(logits, kLeast) == std::ssize(logits))
-    throw DivergedError("E0813", "the model's logits are not finite")
-        .saw("-inf for every token")
-        .need("a number for one of them")
-        .advice("generate from an earlier checkpoint, or with --precision O0");
 }
 
 // The logits without what the text has used up; `kept` holds them where they are others.
@@ -74,16 +56,8 @@ struct Candidates {
 
 Candidates candidates(std::span<const float> logits, const SamplingOptions& o) {
   Candidates c;
-  c.tokens.resize(logits.size());
-  std::iota(c.tokens.begin(), c.tokens.end(), 0);
-  const auto likelier = [&](std::int32_t a, std::int32_t b) {
-    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
-  };
-  if (o.top_k > 0 && o.top_k < std::ssize(c.tokens)) {
-    std::nth_element(c.tokens.begin(), c.tokens.begin() + (o.top_k - 1), c.tokens.end(), likelier);
-    c.tokens.resize(static_cast<std::size_t>(o.top_k));
-  }
-  std::sort(c.tokens.begin(), c.tokens.end(), likelier);
+  c.tokens =
+      likeliest_first(logits, o.top_k > 0 ? static_cast<std::size_t>(o.top_k) : logits.size());
   c.weights.resize(c.tokens.size());
   for (std::size_t i = 0; i < c.tokens.size(); ++i)
     c.total += c.weights[i] = std::exp((logits[c.tokens[i]] - logits[c.tokens[0]]) / o.temperature);
@@ -104,22 +78,33 @@ void keep_min_p(Candidates& c, double p) {
 }
 
 void keep_typical(Candidates& c, double p) {
-  std::vector<double> surprise(c.tokens.size());
+  std::vector<double> distance(c.tokens.size());  // of a surprise from what it is on average
   double entropy = 0;
-  for (std::size_t i = 0; i < surprise.size(); ++i) {
+  for (std::size_t i = 0; i < distance.size(); ++i) {
     const double share = c.weights[i] / c.total;
-    surprise[i] = share > 0 ? -std::log(share) : std::numeric_limits<double>::infinity();
-    if (share > 0) entropy += share * surprise[i];
+    distance[i] = share > 0 ? -std::log(share) : std::numeric_limits<double>::infinity();
+    if (share > 0) entropy += share * distance[i];
   }
+  for (double& surprise : distance) surprise = std::abs(surprise - entropy);
   std::vector<std::size_t> order(c.tokens.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto distance = [&](std::size_t i) { return std::abs(surprise[i] - entropy); };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return distance(a) < distance(b); });
+  const auto nearer = [&](std::size_t a, std::size_t b) {
+    return distance[a] != distance[b] ? distance[a] < distance[b] : a < b;
+  };
+  // The nearest first, and only as many are put in order as are looked at.
   double kept = 0;
-  std::size_t count = 0;
-  while (count < order.size() && (count == 0 || kept < p * c.total))
-    kept += c.weights[order[count++]];
+  std::size_t count = 0, sorted = 0, more = 256;
+  for (; count < order.size() && (count == 0 || kept < p * c.total); ++count) {
+    if (count == sorted) {
+      const auto from = order.begin() + static_cast<std::ptrdiff_t>(sorted);
+      sorted = std::min(order.size(), sorted + more);
+      more *= 4;
+      const auto to = order.begin() + static_cast<std::ptrdiff_t>(sorted);
+      if (to != order.end()) std::nth_element(from, to, order.end(), nearer);
+      std::sort(from, to, nearer);
+    }
+    kept += c.weights[order[count]];
+  }
   order.resize(count);
   std::sort(order.begin(), order.end());  // likeliest first again
   for (std::size_t i = 0; i < count; ++i) {
@@ -130,6 +115,25 @@ void keep_typical(Candidates& c, double p) {
 }
 
 }  // namespace
+
+void check_logits(std::span<const float> logits) {
+  if (logits.empty())
+    throw UserError("E0812", "there is no token to choose from").need("one logit or more");
+  const auto bad = std::find_if(logits.begin(), logits.end(), [](float x) {
+    return !(x < std::numeric_limits<float>::infinity());
+  });
+  if (bad != logits.end())
+    throw DivergedError("E0813", "the model's logits are not finite")
+        .saw(shortest(*bad) + " for token " + std::to_string(bad - logits.begin()))
+        .need("numbers below infinity")
+        .advice("generate from an earlier checkpoint, or with --precision O0");
+  constexpr float kLeast = -std::numeric_limits<float>::infinity();
+  if (std::ranges::count(logits, kLeast) == std::ssize(logits))
+    throw DivergedError("E0813", "the model's logits are not finite")
+        .saw("-inf for every token")
+        .need("a number for one of them")
+        .advice("generate from an earlier checkpoint, or with --precision O0");
+}
 
 void check(const SamplingOptions& o) {
   constexpr double kMost = SamplingOptions::kMostTemperature, kFine = SamplingOptions::kMostPenalty;
@@ -160,7 +164,7 @@ std::int32_t sample_token(std::span<const float> given, const SamplingOptions& o
   if (o.min_p > 0) keep_min_p(c, o.min_p);
   if (o.typical_p < 1) keep_typical(c, o.typical_p);
   double at =
-      scalar::uniform({o.seed, 0, 0, 0x67656e}, static_cast<std::uint64_t>(index)) * c.total;
+      scalar::uniform({o.seed, o.stream, 0, 0x67656e}, static_cast<std::uint64_t>(index)) * c.total;
   for (std::size_t i = 0; i < c.tokens.size(); ++i)
     if ((at -= c.weights[i]) < 0) return c.tokens[i];
   return c.tokens.back();

@@ -24,7 +24,8 @@ struct SamplingOptions {
   // Taken from the logits of tokens that were drawn before: once, and for each time; within
   // +-kMostPenalty.
   double presence_penalty = 0, frequency_penalty = 0;
-  std::uint64_t seed = 1;  // of the draws
+  std::uint64_t seed = 1;    // of the draws
+  std::uint64_t stream = 0;  // which of several texts it is that have the seed
 };
 
 // What a text is so far: its prompt's tokens and, from `prompt` on, those that were drawn.
@@ -35,6 +36,10 @@ struct TextSoFar {
 
 // UserError E0700 where an option is out of range; NaN is in none.
 void check(const SamplingOptions& options);
+
+// UserError E0812 where there is no logit, DivergedError E0813 where one is NaN or +inf or all are
+// -inf.
+void check_logits(std::span<const float> logits);
 
 // Draws the `index`-th token of a sequence from its logits; a pure function. DivergedError E0813
 // where a logit is NaN or +inf or all are -inf, UserError E0812 where there is none, E0700 where an

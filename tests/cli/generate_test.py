@@ -87,6 +87,62 @@ class Generate(ProgramTest):
         plain = self.text("--prompts", "prompts.txt", "--tokens", 4, "--temperature", 0)
         self.assertEqual(plain.count(b"---\n"), 1)
 
+    def jsonl(self, name, *lines):
+        (self.folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    def test_a_prompt_in_a_batch_gets_the_answer_that_it_gets_alone(self):
+        prompts = ["the", "quick brown fox", "o", "over the lazy dog", "a\nb", "jumps"]
+        self.jsonl("batch.jsonl", *({"prompt": p, "note": 1} for p in prompts))
+        for options in (["--temperature", 0], ["--seed", 9], ["--seed", 9, "--samples", 2]):
+            asked = ["generate", "run", "--prompts", "batch.jsonl", "--tokens", 30, *options, "--json", "--batch"]
+            one, four, many = (self.parsed(*asked, n) for n in (1, 4, 64))
+            samples = 2 if "--samples" in options else 1
+            self.assertEqual([t["index"] for t in one], [i for i in range(6) for _ in range(samples)])
+            self.assertEqual([t["prompt"] for t in one[::samples]], prompts)
+            for texts in (four, many):
+                self.assertEqual([t["tokens"] for t in texts], [t["tokens"] for t in one], options)
+            for text in one:
+                self.assertEqual(text["finish"], "tokens")
+                self.assertGreater(text["seconds"], 0)
+        texts = self.parsed("generate", "run", "--prompts", "batch.jsonl", "--tokens", 30, "--temperature", 0, "--json")
+        for p, text in zip(prompts, texts):
+            [alone] = self.parsed("generate", "run", "--prompt", p, "--tokens", 30, "--temperature", 0, "--json")
+            self.assertEqual(text["text"], alone["text"])
+        said = self.aloft("generate", "run", "--prompts", "batch.jsonl", "--tokens", 3, "--batch", 4).stderr.decode()
+        self.assertRegex(said, r"6 texts, 4 at once: .*; of it \S+ \S+ of keys and values, for up to \d+ tokens")
+
+    def test_a_row_of_json_that_is_no_prompt_is_named(self):
+        good = {"prompt": "the"}
+        for bad in ({"text": "a"}, {"prompt": "a", "messages": [{}]}, {"prompt": 3}, {"messages": []}, [1],
+                    {"messages": ["a"]}):
+            self.jsonl("bad.jsonl", good, bad)
+            said = self.aloft("generate", "run", "--prompts", "bad.jsonl", exit_code=3).stderr.decode()
+            self.assertIn("error E0547", said)
+            self.assertIn("bad.jsonl:2", said)
+        (self.folder / "bad.jsonl").write_text('{"prompt": "a"\n')
+        self.assertIn(b"bad.jsonl:1", self.aloft("generate", "run", "--prompts", "bad.jsonl", exit_code=3).stderr)
+        self.jsonl("mixed.jsonl", good, {"messages": [{"role": "user", "content": "a"}]})
+        self.assertIn(b"E0812", self.aloft("generate", "run", "--prompts", "mixed.jsonl", exit_code=2).stderr)
+
+    def test_beams(self):
+        self.aloft("train", "tiny.toml", "--out", "wide", "--set", "model.context=64", "--set", "optimizer.lr=1e-2",
+                   "--steps", 40)
+        asked = ["generate", "wide", "--prompt", "the", "--tokens", 12]
+        [best] = self.parsed(*asked, "--beams", 4, "--json")
+        self.assertEqual((best["beams"], len(best["tokens"]), best["finish"]), (4, 12, "tokens"))
+        self.assertLess(best["score"], 0)
+        [more] = self.parsed(*asked, "--beams", 4, "--length-penalty", 2, "--json")
+        self.assertAlmostEqual(more["score"] * 12, best["score"], places=4)
+        self.assertEqual(self.aloft(*asked, "--beams", 4).stdout, best["text"].encode())
+        (self.folder / "two.txt").write_text("quick\nthe\n")
+        both = self.parsed("generate", "wide", "--prompts", "two.txt", "--tokens", 12, "--beams", 4, "--json")
+        self.assertEqual(both[1]["tokens"], best["tokens"])
+        for option in (["--temperature", 1], ["--samples", 2], ["--stop", "a"], ["--repetition-penalty", 2]):
+            said = self.aloft(*asked, "--beams", 4, *option, exit_code=2).stderr.decode()
+            self.assertIn(f"--beams and {option[0]} do not go together", said)
+        self.assertIn(b"--beams 2 or more", self.aloft(*asked, "--length-penalty", 2, exit_code=2).stderr)
+        self.assertIn(b"beams forget nothing", self.aloft(*asked[:-1], 100, "--beams", 2, exit_code=2).stderr)
+
     def test_empty_lines_of_prompts_are_passed_over_and_counted(self):
         (self.folder / "gaps.txt").write_bytes(b"\nthe\n\r\n \n\nover\n")
         done = self.aloft("generate", "run", "--prompts", "gaps.txt", "--tokens", 3, "--json")
@@ -146,7 +202,7 @@ class Generate(ProgramTest):
             options = re.split(r" (?=--[a-z-]+ [A-Z]+[: =])", text)[1:]
             self.assertGreater(len(options), 8)
             for option in options:
-                if not re.match(r"--(prompt|prompts|set) ", option):
+                if not re.match(r"--(message|prompt|prompts|set|system) ", option):
                     self.assertRegex(option, r"^--\S+ .*?=\S+ |\(default: ", verb)
 
 

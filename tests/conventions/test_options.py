@@ -20,7 +20,7 @@ class Options(unittest.TestCase):
         self.assertLessEqual({"--set", "--device", "--threads", "--json", "--precision", "--mode", "recipe", "model"},
                              shared)
         self.assertEqual(len(shared), len(options(SHARED)))
-        problems, means_its_own = [], {"--out", "--steps", "path", "--tokens"}  # another thing in each verb
+        problems, means_its_own = [], {"--batch", "--out", "--steps", "path", "--tokens"}  # another thing in each verb
         declared = collections.defaultdict(list)
         for path in project.files("src/cli"):
             if path == SHARED:

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "hostile_calls.h"
-#include "infer/generate.h"
+#include "infer/draw_texts.h"
 #include "refusal.h"
 #include "tasks/classification.h"
 #include "tasks/language_model.h"

@@ -1,7 +1,7 @@
 // Every family of language models: a run that stopped and went on has the bits of the one that
 // never stopped, and so what it writes and how likely it finds a text are the same.
 #include "e2e/small_run.h"
-#include "infer/generate.h"
+#include "infer/draw_texts.h"
 #include "infer/saved_model.h"
 #include "models/family.h"
 

@@ -1,13 +1,16 @@
 // Drawing texts: rows side by side, ends, and what a token costs beyond the context.
-#include "infer/generate.h"
-
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "backends/cpu/cpu_backend.h"
 #include "frontend/eager.h"
 #include "frontend/random.h"
+#include "infer/draw_texts.h"
 #include "models/gpt2.h"
 
 namespace aloft {
@@ -106,10 +109,127 @@ TEST(Generate, ATextEndsAtItsEnd) {
     const auto& all = whole[row].tokens;
     const auto end = std::find(all.begin(), all.end(), o.ends[0]);
     EXPECT_EQ(texts[row].tokens, std::vector<std::int32_t>(all.begin(), end)) << row;
-    EXPECT_EQ(texts[row].ended, end != all.end()) << row;
+    EXPECT_EQ(texts[row].ended(), end != all.end()) << row;
     EXPECT_EQ(heard[row], std::ssize(texts[row].tokens));
   }
-  EXPECT_TRUE(texts[2].ended);
+  EXPECT_TRUE(texts[2].ended());
+}
+
+// Prompts of several lengths, one of them so long that its row is full on the way, in batches of
+// every size.
+TEST(Generate, APromptWritesWhatItWouldWriteAlone) {
+  const auto model = small_model(16);
+  std::vector<TextStart> starts = {{{5, 6, 7}, 11, 0},
+                                   {{9}, 11, 1},
+                                   {std::vector<std::int32_t>(12, 8), 11, 2},
+                                   {{1, 2, 3, 4, 5, 6}, 11, 3},
+                                   {std::vector<std::int32_t>(40, 3), 11, 4}};
+  for (const double temperature : {0.0, 1.0})
+    for (const std::int64_t tokens : {4, 30}) {
+      DrawOptions o = drawing(tokens);
+      o.sampling.temperature = temperature;
+      std::vector<std::vector<std::int32_t>> alone;
+      for (const TextStart& start : starts) {
+        Generator one(*model);
+        alone.push_back(draw_texts(one, {&start, 1}, o)[0].tokens);
+      }
+      for (const std::size_t rows : {1, 2, 3, 5, 7}) {
+        Generator generator(*model, 0, static_cast<std::int64_t>(rows), "",
+                            std::numeric_limits<std::int64_t>::max(), RowLengths::Own);
+        for (std::size_t at = 0; at < starts.size(); at += rows) {
+          const std::span<const TextStart> batch(starts.data() + at,
+                                                 std::min(rows, starts.size() - at));
+          const auto texts = draw_texts(generator, batch, o);
+          ASSERT_EQ(texts.size(), batch.size());
+          for (std::size_t i = 0; i < texts.size(); ++i)
+            EXPECT_EQ(texts[i].tokens, alone[at + i]) << rows << " rows, text " << at + i;
+        }
+      }
+    }
+}
+
+// The draws of a text are its own: of the same prompt and seed, another stream writes another text.
+TEST(Generate, TextsOfOneSeedAreDrawnApart) {
+  const auto model = small_model(32);
+  Generator generator(*model, 0, 2);
+  const std::vector<TextStart> starts = {{{5, 6, 7}, 11, 0}, {{5, 6, 7}, 11, 1}};
+  const auto texts = draw_texts(generator, starts, drawing(20));
+  EXPECT_NE(texts[0].tokens, texts[1].tokens);
+  EXPECT_EQ(texts[0].tokens, draw_texts(generator, kPrompt, drawing(20))[0].tokens);
+}
+
+// A row that is left takes no room: the other goes on until it is full itself.
+TEST(Generate, ARowThatIsLeftHoldsNobody) {
+  const auto model = small_model(16);
+  Generator generator(*model, 0, 2, "", std::numeric_limits<std::int64_t>::max(), RowLengths::Own);
+  const std::vector<std::vector<std::int32_t>> rows = {std::vector<std::int32_t>(15, 4), {5, 6}};
+  generator.start_each(rows);
+  generator.leave(0);
+  const std::vector<std::int32_t> next = {1, 7};
+  for (int i = 0; i < 10; ++i) generator.feed(next);
+  EXPECT_EQ(generator.times_full(), 0);
+  Generator one(*model);
+  std::vector<std::int32_t> same = {5, 6};
+  same.insert(same.end(), 10, 7);
+  one.start(same);
+  const auto got = generator.logits(INT64_MAX, 1), want = one.logits();
+  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-5) << i;
+}
+
+TEST(Generate, WhatTheCacheHoldsIsNotFedAgain) {
+  const auto model = small_model(200);
+  Generator generator(*model);
+  std::vector<std::int32_t> said;
+  for (int i = 0; i < 90; ++i) said.push_back(i * 7 % 40);
+  EXPECT_EQ(generator.start_again(said), 0u);
+  const std::int64_t first = generator.tokens_fed();
+  generator.feed(3);
+  said.insert(said.end(), {3, 9, 2, 2, 5});
+  EXPECT_EQ(generator.start_again(said), 91u);
+  EXPECT_EQ(generator.tokens_fed(), first + 1 + 4);
+  const std::vector<float> kept = all_logits(generator);
+  generator.start(said);
+  const std::vector<float> whole = all_logits(generator);
+  for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(kept[i], whole[i], 1e-5) << i;
+  // Another text from the third token on, and a part of what stands there: the last token is fed.
+  said[2] += 1;
+  EXPECT_EQ(generator.start_again(said), 2u);
+  const std::vector<float> other = all_logits(generator);
+  generator.start(said);
+  const std::vector<float> fresh = all_logits(generator);
+  for (std::size_t i = 0; i < fresh.size(); ++i) EXPECT_NEAR(other[i], fresh[i], 1e-5) << i;
+  said.resize(50);
+  EXPECT_EQ(generator.start_again(said), 49u);
+}
+
+TEST(Generate, RowsGoOnFromOneAnother) {
+  const auto model = small_model(64);
+  Generator generator(*model, 0, 3);
+  generator.start(kPrompt);
+  const std::vector<std::int32_t> first = {1, 2, 3}, second = {4, 5, 6};
+  generator.feed(first);
+  generator.reorder(std::vector<std::int64_t>{2, 0, 2});
+  generator.feed(second);
+  const std::vector<std::vector<std::int32_t>> whole = {
+      {5, 6, 7, 3, 4}, {5, 6, 7, 1, 5}, {5, 6, 7, 3, 6}};
+  for (std::int64_t row = 0; row < 3; ++row) {
+    Generator one(*model);
+    one.start(whole[static_cast<std::size_t>(row)]);
+    const auto got = generator.logits(INT64_MAX, row), want = one.logits();
+    for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-5) << row;
+  }
+}
+
+TEST(Generate, RowsThatDoNotFitAreRefused) {
+  const auto model = small_model(16);
+  Generator equal(*model, 0, 2);
+  const std::vector<std::vector<std::int32_t>> uneven = {{1, 2}, {3}}, three = {{1}, {2}, {3}};
+  EXPECT_THROW(equal.start_each(uneven), UserError);
+  EXPECT_THROW(equal.start_each(three), UserError);
+  equal.start(kPrompt);
+  EXPECT_THROW(equal.leave(2), UserError);
+  EXPECT_THROW(equal.reorder(std::vector<std::int64_t>{0}), UserError);
+  EXPECT_THROW(equal.reorder(std::vector<std::int64_t>{0, 2}), UserError);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "files/toml_text.h"
 #include "frontend/eager.h"
-#include "infer/generate.h"
+#include "infer/draw_texts.h"
 #include "precision/recipe_json.h"
 #include "recipe/recipe_json.h"
 #include "recipe/recipe_unused.h"

@@ -63,15 +63,26 @@ std::string template_in(const json& config, const Path& path) {
 LoadedChatTemplate load_chat_template(const Path& path) {
   const bool is_whole_folder = is_folder(path);
   const Path folder = is_whole_folder ? path : path.parent_path();
-  nlohmann::ordered_json variables = nlohmann::ordered_json::object();
+  nlohmann::ordered_json variables = special_tokens_in(folder);
   const json config = json_of(folder / kConfig);
-  add_special_tokens(json_of(folder / "special_tokens_map.json"), variables);
-  add_special_tokens(config, variables);
   const Path file = is_whole_folder ? folder / "chat_template.jinja" : path;
   if (!is_whole_folder || path_exists(file))
     return {ChatTemplate(read_file(file, kMostBytes), file.string()), std::move(variables)};
   const Path in = folder / kConfig;
   return {ChatTemplate(template_in(config, in), in.string()), std::move(variables)};
+}
+
+bool has_chat_template(const Path& folder) {
+  if (path_exists(folder / "chat_template.jinja")) return true;
+  const json config = json_of(folder / kConfig);
+  return config.is_object() && config.contains("chat_template");
+}
+
+nlohmann::ordered_json special_tokens_in(const Path& folder) {
+  nlohmann::ordered_json variables = nlohmann::ordered_json::object();
+  add_special_tokens(json_of(folder / "special_tokens_map.json"), variables);
+  add_special_tokens(json_of(folder / kConfig), variables);
+  return variables;
 }
 
 }  // namespace aloft

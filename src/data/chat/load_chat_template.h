@@ -17,4 +17,9 @@ struct LoadedChatTemplate {
 // there is none, or it cannot be read; E0601.
 LoadedChatTemplate load_chat_template(const Path& path);
 
+// Whether a model's folder has one, perhaps damaged.
+bool has_chat_template(const Path& folder);
+// The special tokens alone, of a folder that may have no template.
+nlohmann::ordered_json special_tokens_in(const Path& folder);
+
 }  // namespace aloft

@@ -1,0 +1,288 @@
+// A conversation with a model: a line is said, the answer is shown as it grows.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/output.h"
+#include "base/terminal.h"
+#include "base/text.h"
+#include "cli/generate_options.h"
+#include "infer/chat_prompt.h"
+#include "infer/draw_texts.h"
+
+namespace aloft::cli {
+namespace {
+
+constexpr std::int64_t kContext = 4096;
+constexpr const char* kHelp =
+    "/clear  forgets the conversation\n"
+    "/exit   ends it, as Ctrl-D does\n"
+    "/help   this\n"
+    "Ctrl-C stops an answer. A space before a slash makes it a message.\n";
+
+volatile std::sig_atomic_t is_stopped = 0;
+int told[2] = {-1, -1};  // a pipe: a byte in it wakes whoever waits for a line, in any thread
+
+void on_interrupt(int) {
+  const int before = errno;
+  is_stopped = 1;
+  [[maybe_unused]] const ssize_t written = ::write(told[1], "", 1);  // full: it wakes already
+  errno = before;
+}
+
+// While it lives, Ctrl-C asks for the end of an answer, or of a line that is being written, and
+// ends nothing else. One that was ignored before stays ignored.
+class StopKey {
+ public:
+  StopKey() {
+    if (::pipe2(told, O_CLOEXEC | O_NONBLOCK) != 0)
+      throw EnvironmentError("E0606", "a pipe cannot be opened").saw(std::strerror(errno));
+    struct sigaction handler {};
+    handler.sa_handler = on_interrupt;
+    handler.sa_flags = SA_RESTART;
+    ::sigaction(SIGINT, nullptr, &before_);
+    if (before_.sa_handler != SIG_IGN) ::sigaction(SIGINT, &handler, nullptr);
+  }
+  ~StopKey() {
+    ::sigaction(SIGINT, &before_, nullptr);
+    for (int& end : told) ::close(std::exchange(end, -1));
+  }
+  StopKey(const StopKey&) = delete;
+  StopKey& operator=(const StopKey&) = delete;
+  // Whether it was pressed since the last call.
+  static bool take() {
+    char bytes[64];
+    while (::read(told[0], bytes, sizeof bytes) > 0) {
+    }
+    const bool was = is_stopped != 0;
+    is_stopped = 0;
+    return was;
+  }
+  static bool is_pressed() { return is_stopped != 0; }
+
+ private:
+  struct sigaction before_ {};
+};
+
+// Lines of stdin.
+class Lines {
+ public:
+  // The next one without its end; nothing behind the last one. `interrupted` where Ctrl-C came
+  // first: what was written of the line is forgotten.
+  std::optional<std::string> next(bool& interrupted) {
+    interrupted = false;
+    for (;;) {
+      if (const std::size_t end = held_.find('\n'); end != std::string::npos) {
+        std::string line = held_.substr(0, end);
+        held_.erase(0, end + 1);
+        if (line.ends_with('\r')) line.pop_back();
+        return line;
+      }
+      pollfd waits[] = {{STDIN_FILENO, POLLIN, 0}, {told[0], POLLIN, 0}};
+      if (::poll(waits, std::size(waits), -1) < 0 && errno != EINTR) return std::nullopt;
+      if (StopKey::take()) {
+        held_.clear();
+        interrupted = true;
+        return "";
+      }
+      if (waits[0].revents == 0) continue;
+      char bytes[4096];
+      const ssize_t count = ::read(STDIN_FILENO, bytes, sizeof bytes);
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) {  // the last line may have no end
+        if (held_.empty()) return std::nullopt;
+        return std::exchange(held_, "");
+      }
+      held_.append(bytes, static_cast<std::size_t>(count));
+    }
+  }
+
+ private:
+  std::string held_;
+};
+
+class Conversation {
+ public:
+  Conversation(const GenerateOptions& o, SavedModel& saved)
+      : o_(o),
+        tokenizer_(*saved.tokenizer),
+        prompt_(saved, o.chat_template),
+        is_at_terminal_(::isatty(STDIN_FILENO) == 1),
+        context_(context_of(o, *saved.model)),
+        generator_(make_generator(o, saved, context_)) {
+    saved.load();
+    clear();
+  }
+
+  void run() {
+    const StopKey key;
+    Lines lines;
+    if (is_at_terminal_)
+      print_talk("{} tokens of context; /help lists what else can be said\n", context_);
+    for (;;) {
+      if (is_at_terminal_) show("> ");
+      bool interrupted = false;
+      const std::optional<std::string> line = lines.next(interrupted);
+      if (!line) break;
+      if (interrupted) {
+        if (is_at_terminal_) show("\n");
+        print_talk("Ctrl-D or /exit ends the conversation\n");
+        continue;
+      }
+      if (line->empty()) continue;
+      if (!is_command(*line)) {
+        answer(*line);
+      } else if (*line == "/exit") {
+        return;
+      } else {
+        obey(*line);
+      }
+    }
+    if (is_at_terminal_) show("\n");
+  }
+
+ private:
+  static std::int64_t context_of(const GenerateOptions& o, const models::CausalLm& model) {
+    if (o.context <= model.context())
+      return o.context > 0 ? o.context : std::min(model.context(), kContext);
+    throw UserError("E0700", "--context is more than the model reads")
+        .saw(std::to_string(o.context))
+        .need("at most " + std::to_string(model.context()));
+  }
+  static Generator make_generator(const GenerateOptions& o, SavedModel& saved,
+                                  std::int64_t context) {
+    give_room(saved);
+    return Generator(*saved.model, static_cast<int>(o.threads.value_or(0)), 1,
+                     "a smaller --context, a smaller model, or a machine with more memory",
+                     context);
+  }
+
+  // One word behind a slash.
+  static bool is_command(std::string_view line) {
+    return line.starts_with('/') && is_identifier(line.substr(1));
+  }
+
+  void obey(std::string_view line) {
+    if (line == "/help") return print_talk("{}", kHelp);
+    if (line == "/clear") return clear();
+    print_talk("there is no {}; /help lists what there is, a space before it makes it a message\n",
+               harmless(line));
+  }
+
+  void clear() {
+    messages_ = nlohmann::ordered_json::array();
+    if (!o_.system.empty()) add("system", o_.system);
+  }
+
+  void add(const char* role, const std::string& content) {
+    messages_.push_back({{"role", role}, {"content", content}});
+  }
+  void forget_last() { messages_.erase(messages_.end() - 1); }
+
+  // What the model is given, or nothing where the conversation cannot go on so: then it is as it
+  // was before. In a pipe nobody would read why.
+  std::optional<std::vector<std::int32_t>> rendered() {
+    try {
+      return prompt_.tokens(prompt_.text(messages_));
+    } catch (const DataError& e) {
+      forget_last();
+      if (!is_at_terminal_) throw;
+      print_talk("{}\n", e.what());
+      return std::nullopt;
+    }
+  }
+
+  void answer(const std::string& said) {
+    add("user", said);
+    const auto tokens = rendered();
+    if (!tokens) return;
+    // The last token of an answer is never fed.
+    const std::int64_t room = context_ - std::ssize(*tokens);
+    if (room < 1) {
+      forget_last();
+      print_talk(
+          "the conversation would have {} tokens, and there is room for {}: this was not "
+          "said. /clear forgets it; --context N has room for more where the model has\n",
+          tokens->size(), context_);
+      return;
+    }
+    StopKey::take();
+    const std::size_t kept = generator_.start_again(*tokens);
+    GrowingText text(tokenizer_, o_.stop, true);
+    DrawOptions draw{o_.has_tokens ? std::min(o_.tokens, room) : room, tokenizer_.vocab_size(),
+                     prompt_.ends(), o_.sampling};
+    draw.sampling.stream = turn_;
+    draw.stops = [&](std::int64_t, std::int32_t) {
+      return text.has_ended() || StopKey::is_pressed();
+    };
+    const DrawnText drawn =
+        draw_on(generator_, *tokens, draw, [&](std::int64_t, std::int32_t token) {
+          const std::string more = text.add(token);
+          if (!o_.as_json) show(more);
+        });
+    if (const std::string rest = text.rest(); !o_.as_json) show(rest);
+    const bool is_stopped_here = StopKey::take();
+    const bool is_full = drawn.end == TextEnd::Tokens && std::ssize(drawn.tokens) == room;
+    if (!o_.as_json) show("\n");
+    if (o_.as_json) print(said, text.text(), drawn, kept, is_stopped_here, is_full);
+    if (is_stopped_here) print_talk("(stopped)\n");
+    if (is_full)
+      print_talk(
+          "the {} tokens of the context are full: the answer ends here. /clear forgets the "
+          "conversation; --context N has room for more where the model has\n",
+          context_);
+    add("assistant", text.text());
+    ++turn_;
+  }
+
+  void print(const std::string& said, const std::string& text, const DrawnText& drawn,
+             std::size_t kept, bool is_stopped_here, bool is_full) const {
+    const char* finish = is_stopped_here              ? "interrupted"
+                         : is_full                    ? "context"
+                         : drawn.end == TextEnd::End  ? "end"
+                         : drawn.end == TextEnd::Stop ? "stop"
+                                                      : "tokens";
+    const double rate =
+        drawn.seconds > 0 ? static_cast<double>(drawn.tokens.size()) / drawn.seconds : 0;
+    print_result(json_text({{"index", turn_},
+                            {"prompt", said},
+                            {"text", text},
+                            {"tokens", drawn.tokens},
+                            {"ended", drawn.ended()},
+                            {"finish", finish},
+                            {"seed", o_.sampling.seed},
+                            {"seconds", drawn.seconds},
+                            {"tokens_per_s", rate},
+                            {"kept", kept}}) +
+                 "\n");
+    flush_results();
+  }
+
+  const GenerateOptions& o_;
+  const Tokenizer& tokenizer_;
+  ChatPrompt prompt_;
+  bool is_at_terminal_;
+  std::int64_t context_;  // tokens that a conversation may have
+  Generator generator_;
+  nlohmann::ordered_json messages_;
+  std::uint64_t turn_ = 0;
+};
+
+}  // namespace
+
+void generate_chat(const GenerateOptions& o, SavedModel& saved) { Conversation(o, saved).run(); }
+
+}  // namespace aloft::cli

@@ -1,0 +1,242 @@
+// Texts of prompts, several at once, and the likeliest by beam search.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/output.h"
+#include "base/terminal.h"
+#include "base/text.h"
+#include "cli/generate_options.h"
+#include "infer/beam_search.h"
+#include "infer/draw_texts.h"
+#include "plan/plan.h"
+
+namespace aloft::cli {
+namespace {
+
+constexpr std::int64_t kBatch = 8;
+
+const char* end_name(TextEnd end) {
+  return end == TextEnd::End ? "end" : end == TextEnd::Stop ? "stop" : "tokens";
+}
+
+// Which text of which prompt.
+struct Wanted {
+  std::size_t prompt;
+  std::int64_t sample;
+};
+
+// A text that is done, and what there is to say of it.
+struct Done {
+  std::vector<std::int32_t> tokens;
+  TextEnd end;
+  double seconds;
+  std::string text;
+  nlohmann::json more = nlohmann::json::object();
+};
+
+// Texts on stdout and nothing else: one alone as it grows, several with a line between them, or an
+// object each.
+class Results {
+ public:
+  Results(const GenerateOptions& o, const std::vector<ModelPrompt>& prompts, bool is_answer)
+      : o_(o),
+        prompts_(prompts),
+        is_answer_(is_answer),
+        is_several_(o.samples > 1 || prompts.size() > 1) {}
+
+  bool grows() const { return !o_.as_json && !is_several_; }
+
+  void announce(std::size_t prompt) const {
+    const ModelPrompt& p = prompts_[prompt];
+    if (o_.as_json) return;
+    if (is_terminal(Output::Out) && !is_several_) {
+      if (!is_answer_) show(p.text);
+      return;
+    }
+    log_info("prompt {} ({} token{})", in_shell(p.text), p.tokens.size(),
+             p.tokens.size() == 1 ? "" : "s");
+  }
+
+  void done(const Wanted& wanted, const Done& text) {
+    tokens_ += text.tokens.size();
+    ended_ += text.end != TextEnd::Tokens;
+    const std::string& prompt = prompts_[wanted.prompt].text;
+    if (o_.as_json) {
+      nlohmann::json j = {
+          {"index", wanted.prompt},
+          {"prompt", prompt},
+          {"text", text.text},
+          {"tokens", text.tokens},
+          {"ended", text.end != TextEnd::Tokens},
+          {"finish", end_name(text.end)},
+          {"seconds", text.seconds},
+          {"tokens_per_s",
+           text.seconds > 0 ? static_cast<double>(text.tokens.size()) / text.seconds : 0}};
+      j.update(text.more);
+      print_result(json_text(j) + "\n");
+      flush_results();
+    } else if (is_several_) {
+      const bool with_prompt = is_terminal(Output::Out) && !is_answer_;
+      show((is_first_ ? "" : "---\n") + (with_prompt ? prompt : "") + text.text + "\n");
+      is_first_ = false;
+    } else if (is_terminal(Output::Out)) {
+      show("\n");
+    }
+  }
+
+  void conclude(double seconds, const std::string& more = "") const {
+    if (o_.as_json) return;
+    std::string said = fmt::format("{} tokens, {:.1f} tokens/s", tokens_,
+                                   seconds > 0 ? static_cast<double>(tokens_) / seconds : 0);
+    if (ended_ > 0) said += fmt::format("; {} ended before --tokens", ended_);
+    log_info("{}{}", said, more);
+  }
+
+ private:
+  const GenerateOptions& o_;
+  const std::vector<ModelPrompt>& prompts_;
+  bool is_answer_, is_several_, is_first_ = true;
+  std::size_t tokens_ = 0, ended_ = 0;
+};
+
+std::int64_t longest_of(const std::vector<ModelPrompt>& prompts) {
+  std::size_t longest = 0;
+  for (const ModelPrompt& p : prompts) longest = std::max(longest, p.tokens.size());
+  return static_cast<std::int64_t>(longest);
+}
+
+void say_memory(const Generator& generator, std::size_t texts) {
+  log_info("{} texts, {} at once: {}; of it {} of keys and values, for up to {} tokens a text",
+           texts, generator.rows(), arenas_text(generator.plan()),
+           human_bytes(generator.cache_bytes()), generator.longest());
+}
+
+// One batch: its texts, in order.
+std::vector<Done> drawn_batch(const GenerateOptions& o, const Tokenizer& tokenizer,
+                              Generator& generator, const std::vector<ModelPrompt>& prompts,
+                              std::span<const Wanted> batch, const DrawOptions& all, bool is_answer,
+                              bool grows) {
+  std::vector<TextStart> starts;
+  std::vector<GrowingText> texts;
+  for (const Wanted& w : batch) {
+    starts.push_back({prompts[w.prompt].tokens,
+                      o.sampling.seed + static_cast<std::uint64_t>(w.sample), w.prompt});
+    texts.emplace_back(tokenizer, o.stop, is_answer);
+  }
+  DrawOptions draw = all;
+  if (!o.stop.empty())
+    draw.stops = [&](std::int64_t row, std::int32_t) {
+      return texts[static_cast<std::size_t>(row)].has_ended();
+    };
+  const auto drawn = draw_texts(generator, starts, draw, [&](std::int64_t row, std::int32_t token) {
+    const std::string more = texts[static_cast<std::size_t>(row)].add(token);
+    if (grows) show(more);
+  });
+  std::vector<Done> done;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (const std::string rest = texts[i].rest(); grows) show(rest);
+    done.push_back({drawn[i].tokens,
+                    drawn[i].end,
+                    drawn[i].seconds,
+                    texts[i].text(),
+                    {{"seed", starts[i].seed}}});
+  }
+  return done;
+}
+
+}  // namespace
+
+GrowingText::GrowingText(const Tokenizer& tokenizer, const std::vector<std::string>& stop,
+                         bool is_answer)
+    : tokenizer_(&tokenizer), stop_(stop), stream_(tokenizer), is_answer_(is_answer) {}
+
+std::string GrowingText::said(std::string text) {
+  text_ += text;
+  return text;
+}
+
+std::string GrowingText::add(std::int32_t token) {
+  if (!is_answer_) return said(stop_.add(tokenizer_->bytes_of(token)));
+  return tokenizer_->is_special(token) ? "" : said(stop_.add(stream_.push(token)));
+}
+
+std::string GrowingText::rest() {
+  if (stop_.has_ended()) return "";
+  std::string text = is_answer_ ? stop_.add(stream_.finish()) : "";
+  return said(text + stop_.rest());
+}
+
+void show(std::string_view text) {
+  print_result(is_terminal(Output::Out) ? std::string_view(harmless(text)) : text);
+  flush_results();
+}
+
+void generate_texts(const GenerateOptions& o, SavedModel& saved,
+                    const std::vector<ModelPrompt>& prompts, bool is_answer,
+                    const std::vector<std::int32_t>& ends) {
+  std::vector<Wanted> wanted;
+  for (std::size_t p = 0; p < prompts.size(); ++p)
+    for (std::int64_t s = 0; s < o.samples; ++s) wanted.push_back({p, s});
+  const std::int64_t batch = o.batch > 0 ? o.batch : std::max(kBatch, o.samples);
+  const std::int64_t rows = std::min(batch, std::ssize(wanted));
+  Generator generator(*saved.model, static_cast<int>(o.threads.value_or(0)), rows,
+                      kSmallerGenerator, longest_of(prompts) + o.tokens,
+                      rows > 1 && prompts.size() > 1 ? RowLengths::Own : RowLengths::Equal);
+  if (!o.prompts.empty()) say_memory(generator, wanted.size());
+  saved.load();  // into the memory of its programs
+  DrawOptions draw{o.tokens, saved.tokenizer->vocab_size(), ends, o.sampling};
+  Results results(o, prompts, is_answer);
+  const double begun = monotonic_seconds();
+  for (std::size_t at = 0; at < wanted.size(); at += static_cast<std::size_t>(rows)) {
+    const auto count = std::min(wanted.size() - at, static_cast<std::size_t>(rows));
+    const std::span<const Wanted> now(wanted.data() + at, count);
+    for (const Wanted& w : now)
+      if (w.sample == 0) results.announce(w.prompt);
+    const auto done =
+        drawn_batch(o, *saved.tokenizer, generator, prompts, now, draw, is_answer, results.grows());
+    for (std::size_t i = 0; i < count; ++i) results.done(now[i], done[i]);
+  }
+  std::string full;
+  if (const auto times = generator.times_full(); times > 0)
+    full =
+        fmt::format("; the context of {} tokens was full {} time{}: about the newer half was kept",
+                    saved.model->context(), times, times == 1 ? "" : "s");
+  results.conclude(monotonic_seconds() - begun, full);
+}
+
+void generate_beams(const GenerateOptions& o, SavedModel& saved,
+                    const std::vector<ModelPrompt>& prompts, bool is_answer,
+                    const std::vector<std::int32_t>& ends) {
+  Generator generator(*saved.model, static_cast<int>(o.threads.value_or(0)), o.beams,
+                      "fewer --beams or --tokens, a smaller model, or a machine with more memory",
+                      longest_of(prompts) + o.tokens);
+  if (!o.prompts.empty()) say_memory(generator, prompts.size() * static_cast<std::size_t>(o.beams));
+  saved.load();
+  Results results(o, prompts, is_answer);
+  const double begun = monotonic_seconds();
+  for (std::size_t p = 0; p < prompts.size(); ++p) {
+    results.announce(p);
+    const double start = monotonic_seconds();
+    const BeamText best =
+        search_beams(generator, prompts[p].tokens,
+                     {o.tokens, saved.tokenizer->vocab_size(), ends, o.length_penalty});
+    GrowingText text(*saved.tokenizer, {}, is_answer);
+    std::string shown;
+    for (const std::int32_t token : best.tokens) shown += text.add(token);
+    shown += text.rest();
+    if (results.grows()) show(shown);
+    results.done({p, 0}, {best.tokens,
+                          best.ended ? TextEnd::End : TextEnd::Tokens,
+                          monotonic_seconds() - start,
+                          shown,
+                          {{"beams", o.beams}, {"score", best.score}}});
+  }
+  results.conclude(monotonic_seconds() - begun);
+}
+
+}  // namespace aloft::cli
