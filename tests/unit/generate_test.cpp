@@ -168,6 +168,7 @@ TEST(Generate, ARowThatIsLeftHoldsNobody) {
   const std::vector<std::int32_t> next = {1, 7};
   for (int i = 0; i < 10; ++i) generator.feed(next);
   EXPECT_EQ(generator.times_full(), 0);
+  EXPECT_LT(generator.tokens_fed(), 30);  // once more from its beginning, and no more
   Generator one(*model);
   std::vector<std::int32_t> same = {5, 6};
   same.insert(same.end(), 10, 7);
