@@ -24,6 +24,7 @@
 #include "recipe/open_data.h"
 #include "recipe/recipe_unused.h"
 #include "run/run_directory.h"
+#include "sources/source_kind.h"
 
 namespace aloft::cli {
 namespace {
@@ -109,6 +110,7 @@ Rows rows_of(const json& j) {
   for (const char* key : {"kind", "run", "folder", "file"}) add(key, member(j, key), as_it_is);
   if (const json text = member(member(j, "data"), "text"); !text.empty())
     add("text", text, as_list);
+  add("examples", member(j, "train_examples"), as_count);
   add("text files", member(j, "files"), as_count);
   add("skipped files", member(j, "skipped_files"), as_count);
   if (j.contains("train_tokens")) {
@@ -158,8 +160,27 @@ json packed_info(const Dataset& data) {
   return out;
 }
 
+// Lines are made tokens of at each start, and nothing is kept of them: what they come to is shown.
+ExitCode show_lines(const Recipe& recipe, bool as_json) {
+  refuse_unread(
+      recipe, [](std::string_view key) { return key.starts_with("data.") || key == "model.init"; },
+      "lines are made tokens");
+  const std::unique_ptr<RunData> data = source_of(recipe).open(recipe, false);
+  const json counts = data->counts();
+  json out = {{"kind", "JSON lines"},
+              {"train_tokens", counts["train"]},
+              {"validation_tokens", counts["validation"]},
+              {"train_examples", data->examples(recipe)},
+              {"tokenizer", std::string(data->tokenizer()->kind())},
+              {"vocab", data->tokenizer()->vocab_size()},
+              {"fingerprint", hex16(data->tokenizer()->fingerprint())}};
+  print_object(out, as_json);
+  return ExitCode::Ok;
+}
+
 ExitCode build(const Options& o) {
   const Recipe recipe = load_recipe(o.recipe.path, overrides_of(o.recipe));
+  if (!recipe.data.jsonl.empty()) return show_lines(recipe, o.json);
   refuse_unread(recipe, is_read_for_tokens, "tokens are made");
   const Dataset data = open_data(recipe, false);
   json out = packed_info(data);

@@ -19,7 +19,7 @@ std::string places_of_data(const Recipe& recipe) {
   const DataSection& d = recipe.data;
   for (const std::string* one : {&d.images, &d.csv, &d.train_tokens})
     if (!one->empty()) return *one;
-  return join(d.text, ", ");
+  return join(d.jsonl.empty() ? d.text : d.jsonl, ", ");
 }
 }  // namespace
 

@@ -189,8 +189,8 @@ Corpus open_corpus(std::span<const std::string> entries, const Path& base) {
     throw DataError("E0511", "there is no text to train on")
         .saw(entries.empty() ? "an empty list" : what_is_empty(corpus))
         .advice(
-            "name text files, or folders of them; Parquet, JSON lines and archives want their text "
-            "taken out first");
+            "name text files, or folders of them; JSON lines are data.jsonl; Parquet and archives "
+            "want their text taken out first");
   }
   return corpus;
 }

@@ -15,6 +15,9 @@ struct ExampleBatch {
   std::vector<std::span<const std::byte>> columns;
   std::int64_t rows = 0;             // actual batch size; rows beyond it are padding
   std::int64_t counted_targets = 0;  // targets that count in the loss
+  // What a step gets through, such as tokens that are no padding; 0: as much in each row as the
+  // recipe says of an example.
+  std::int64_t units = 0;
 };
 
 class ExampleSource {

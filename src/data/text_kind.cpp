@@ -246,11 +246,12 @@ std::optional<ForeignKind> foreign_kind(const Path& path, std::string_view start
   if (is_tar(start))
     return ForeignKind{"tar", "unpack it first, and name the folder or the files in it"};
   if (is_json_lines(path, without_mark(start)))
-    return ForeignKind{"JSON lines",
-                       "write the text of its objects to a file, such as: "
-                       "PYTHONIOENCODING=utf-8:replace python3 -c "
-                       "\"import json; [print(json.loads(l)['text']) for l in map(str.strip, "
-                       "open('FILE', encoding='utf-8-sig', errors='replace')) if l]\" > text.txt"};
+    return ForeignKind{
+        "JSON lines",
+        "data.jsonl learns from such lines; or write the text of its objects to a file: "
+        "PYTHONIOENCODING=utf-8:replace python3 -c "
+        "\"import json; [print(json.loads(l)['text']) for l in map(str.strip, "
+        "open('FILE', encoding='utf-8-sig', errors='replace')) if l]\" > text.txt"};
   return std::nullopt;
 }
 

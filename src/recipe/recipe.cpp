@@ -460,6 +460,7 @@ void anchor_paths(Recipe& r) {
       path = anchored(path, r.folder, it != r.origin.end() && it->second == kSetOrigin).string();
   };
   for (std::string& path : r.data.text) anchor("data.text", path);
+  for (std::string& path : r.data.jsonl) anchor("data.jsonl", path);
   anchor("model.init", r.model.init);
   anchor("data.train_tokens", r.data.train_tokens);
   anchor("data.validation_tokens", r.data.validation_tokens);

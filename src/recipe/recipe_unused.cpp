@@ -124,7 +124,8 @@ class Search {
     report_settings_of_tokenizers();
     const DataSection& d = recipe_.data;
     report_arrays();
-    if (is_arrays()) {
+    report_jsonl();
+    if (is_arrays() || is_jsonl()) {
     } else if (d.train_tokens.empty()) {
       report("data.validation_tokens", "data.train_tokens", "needs data.train_tokens beside it");
     } else {
@@ -160,7 +161,7 @@ class Search {
       report("optimizer.no_decay", "optimizer.weight_decay",
              "does nothing where optimizer.weight_decay is 0");
     if (is_arrays()) return std::move(found_);
-    if (!d.train_tokens.empty())
+    if (!d.train_tokens.empty() && !is_jsonl())
       for (const std::string& key : tokenizer_keys({"data.tokenizer.kind"}))
         report(key, "data.train_tokens",
                "makes a tokenizer of text; the one that made data.train_tokens is "
@@ -189,14 +190,25 @@ class Search {
 
   bool is_arrays() const { return !recipe_.data.csv.empty() || !recipe_.data.images.empty(); }
 
+  bool is_jsonl() const { return !is_arrays() && !recipe_.data.jsonl.empty(); }
+
+  // Beside lines no text is read, and of them all are, in whatever order.
+  void report_jsonl() {
+    if (!is_jsonl()) return;
+    for (const char* key : {"data.text", "data.train_tokens", "data.validation_tokens"})
+      report(key, "data.jsonl", "is not read where data.jsonl is given");
+    report("data.sampling", "data.jsonl", "is of windows of text; data.jsonl has examples");
+  }
+
   // Of text and tokens nothing is read beside arrays, and of arrays nothing beside those.
   void report_arrays() {
     const DataSection& d = recipe_.data;
     const char* named = !d.images.empty() ? "data.images" : "data.csv";
     if (is_arrays()) {
-      for (const std::string& key : tokenizer_keys(
-               {"data.text", "data.train_tokens", "data.validation_tokens", "data.tokenizer.kind",
-                "data.tokenizer.path", "data.sampling", "data.length", "data.cache"}))
+      for (const std::string& key :
+           tokenizer_keys({"data.text", "data.jsonl", "data.train_tokens", "data.validation_tokens",
+                           "data.tokenizer.kind", "data.tokenizer.path", "data.sampling",
+                           "data.length", "data.cache"}))
         report(key, named, fmt::format("is of tokens, and is not read where {} is given", named));
       if (!d.images.empty() && !d.csv.empty())
         report("data.csv", "data.images", "is not read where data.images is given");
@@ -217,7 +229,7 @@ class Search {
   void report_validation() {
     const DataSection& d = recipe_.data;
     if (is_arrays() && !d.validation_images.empty()) return;
-    const bool is_text = is_arrays() || d.train_tokens.empty();
+    const bool is_text = is_arrays() || is_jsonl() || d.train_tokens.empty();
     if (is_text ? d.validation > 0 : !d.validation_tokens.empty()) return;
     const char* selector = is_text ? "data.validation" : "data.train_tokens";
     const auto asked = [&](const char* key, std::int64_t count) {
@@ -264,7 +276,7 @@ class Search {
   void report_empty() {
     if (!all_) return;
     const DataSection& d = recipe_.data;
-    const char* named = is_arrays() ? "data.csv" : "data.text";
+    const char* named = is_arrays() ? "data.csv" : is_jsonl() ? "data.jsonl" : "data.text";
     if (!d.images.empty())
       report("data.csv", "data.images", "is not read where data.images is given");
     else

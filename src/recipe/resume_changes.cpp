@@ -62,6 +62,7 @@ constexpr Meaning kMeanings[] = {
     {"data.scale", "the weights were learnt on features of another size"},
     {"data.outputs", "the weights were learnt to predict other numbers"},
     {"data.text", "the run's place in the data lies in other text"},
+    {"data.jsonl", "the run's place in the data lies in other lines"},
     {"data.train_tokens", "the run's place in the data lies in other tokens"},
     {"data.validation_tokens", "validation losses do not compare with those before"},
     {"data.validation", "what the run has learnt from is validated on, or the other way round"},

@@ -14,6 +14,7 @@
 #include "data/tokenizers/tokenizer_kind.h"
 #include "recipe/run_length.h"
 #include "sources/named_places.h"
+#include "sources/run_tokenizer.h"
 #include "sources/source_kind.h"
 
 namespace aloft {
@@ -61,7 +62,7 @@ class Reopening {
   }
 
  private:
-  Path own_tokenizer() const { return known_.run / "tokenizer"; }
+  Path own_tokenizer() const { return aloft::own_tokenizer(known_.run); }
 
   // The run's own tokens, also where the text that they were made of is gone.
   Dataset open_own_data() {
@@ -114,7 +115,8 @@ class Reopening {
   Dataset open_todays_data() {
     Recipe recipe = recipe_;
     if (!path_exists(own_tokenizer() / kTokenizerFile)) return open_data(recipe, quiet_);
-    const bool is_given_gone = !recipe.data.tokenizer.path.empty() && !has_given_tokenizer();
+    const bool is_given_gone =
+        !recipe.data.tokenizer.path.empty() && !has_given_tokenizer(recipe_, known_.run);
     if (recipe.data.train_tokens.empty() && !is_given_gone)
       if (auto cached = cached_data(recipe)) {
         const std::string made = hex16(cached->tokenizer->fingerprint());
@@ -126,25 +128,6 @@ class Reopening {
     recipe.data.tokenizer.path = std::filesystem::absolute(own_tokenizer()).string();
     recipe.data.tokenizer.kind.clear();
     return open_data(recipe, quiet_);
-  }
-
-  // Whether the tokenizer that the recipe names is there, and the run's; another one is refused.
-  bool has_given_tokenizer() const {
-    const Path given = recipe_.folder / recipe_.data.tokenizer.path;
-    const auto own = load_tokenizer(own_tokenizer());
-    std::unique_ptr<Tokenizer> found;
-    try {
-      found = load_tokenizer(given);
-    } catch (const DataError& e) {
-      log_warning("data.tokenizer.path, {}: {}: the run goes on with its own, {}", given.string(),
-                  e.headline(), own_tokenizer().string());
-      return false;
-    }
-    if (found->fingerprint() == own->fingerprint()) return true;
-    throw UserError("E0817", "this recipe cannot go on with the run: its tokenizer is another one")
-        .saw(given.string())
-        .need("the run's own, " + own_tokenizer().string())
-        .advice("leave data.tokenizer as it was, or begin a new run");
   }
 
   const Recipe& recipe_;

@@ -3,6 +3,8 @@
 #include "frontend/call_taps.h"
 #include "frontend/tracing.h"
 #include "models/logits.h"
+#include "ops/binary.h"
+#include "ops/reduce.h"
 #include "tasks/loss_text.h"
 
 namespace aloft {
@@ -25,11 +27,17 @@ void check_logits(const models::CausalLm& model, const TensorType& tokens) {
 
 }  // namespace
 
-Tensor LanguageModel::loss(const std::vector<Tensor>& columns) const {
+Tensor LanguageModel::mean_loss(const std::vector<Tensor>& columns) const {
   ModuleScope scope("", model_->policy());
   if (!has_checked_) check_logits(*model_, columns[0].type());
   has_checked_ = true;
   return model_->loss(columns[0], columns[1]);
+}
+
+// The weight is no part of the model: in its low precision it would be rounded.
+Tensor LanguageModel::loss(const std::vector<Tensor>& columns) const {
+  const Tensor mean = mean_loss(columns);
+  return columns.size() > 2 ? mean * max(columns[2]) : mean;
 }
 
 std::vector<Measure> LanguageModel::measures(double loss, const std::vector<double>&,
@@ -50,8 +58,10 @@ TaskKind language_model_task() {
     const std::vector<std::int64_t> shape{
         length == of_data.end() ? spec.whole("context") : std::get<std::int64_t>(length->second)};
     const std::int64_t vocab = spec.whole("vocab");
-    return std::vector<Column>{{"tokens", DType::I32, shape, vocab},
-                               {"targets", DType::I32, shape, vocab}};
+    std::vector<Column> columns{{"tokens", DType::I32, shape, vocab},
+                                {"targets", DType::I32, shape, vocab}};
+    if (of_data.contains("weights")) columns.push_back({"weights", DType::F32, {}, 0});
+    return columns;
   };
   kind.make = [](const models::ModelSpec& spec) -> std::unique_ptr<Task> {
     return std::make_unique<LanguageModel>(models::make_causal_lm(spec));

@@ -5,8 +5,10 @@
 
 namespace aloft {
 
-// Columns: "tokens" and "targets", i32 [context] each; targets of -100 do not count. Measures:
-// perplexity, and bits per byte where the bytes of a target are known.
+// Columns: "tokens" and "targets", i32 [context] each; targets of -100 do not count. Where the data
+// says "weights", a third column of that name, f32 [], the same in each row: what the batch's mean
+// counts among the micro-batches of a step (data/sequence_examples.h). Measures: perplexity, and
+// bits per byte where the bytes of a target are known.
 class LanguageModel : public Task {
  public:
   // Of a model of its own.
@@ -19,6 +21,8 @@ class LanguageModel : public Task {
   models::CausalLm* writer() override { return model_.get(); }
 
  private:
+  Tensor mean_loss(const std::vector<Tensor>& columns) const;
+
   std::unique_ptr<models::CausalLm> model_;
   mutable bool has_checked_ = false;
 };

@@ -16,7 +16,7 @@ StepMaker::StepMaker(Optimizer& optimizer, std::int64_t accumulate, std::int64_t
 void StepMaker::load(Runner& runner, std::int64_t number, std::int64_t part,
                      const ExampleBatch& batch) {
   runner.load(kind(part), batch, number);
-  rows_ = batch.rows;
+  loaded_units_ = batch.units > 0 ? batch.units : batch.rows * units_;
   is_loaded_ = true;
 }
 
@@ -43,7 +43,7 @@ StepMaker::Made StepMaker::make(Runner& runner, ExampleSource& examples, std::in
     const bool is_last = part + 1 == accumulate_;
     inside_ = is_last ? Inside::Update : Inside::MicroBatches;
     runner.issue(kind(part));
-    r.tokens += rows_ * units_;
+    r.tokens += loaded_units_;
     if (is_last) position_ = examples.position();
     if (runner.loads_ahead())
       if (const ExampleBatch* ahead = next_if_any(examples))

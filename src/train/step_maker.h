@@ -16,8 +16,8 @@ namespace aloft {
 
 class StepMaker {
  public:
-  // `accumulate` micro-batches a step, of examples of `units` tokens each. The optimizer outlives
-  // this.
+  // `accumulate` micro-batches a step, of examples of `units` tokens each where a batch does not
+  // say how many it has. The optimizer outlives this.
   StepMaker(Optimizer& optimizer, std::int64_t accumulate, std::int64_t units);
 
   // What a step's numbers say of itself: `tokens` and `time_s` are its own, and what counts over
@@ -56,7 +56,7 @@ class StepMaker {
   std::uint64_t position_ = 0;
   // What is loaded and not issued.
   bool is_loaded_ = false;
-  std::int64_t rows_ = 0;
+  std::int64_t loaded_units_ = 0;
   std::array<std::int64_t, 3> random_before_ = {};
 };
 

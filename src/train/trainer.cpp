@@ -229,6 +229,7 @@ class Training {
     validation_.reset();
     evaluation_is_written_ = false;
     r.step = result_.last_step = ++step_;
+    made_tokens_ += r.tokens;
     r.tokens = tokens_ += r.tokens;
     r.time_s = time_ += r.time_s;
     r.skips = result_.skipped += r.skipped;
@@ -288,7 +289,8 @@ class Training {
     tell_steps_over();
     result_.median_step_s = rate_.median();
     if (result_.median_step_s > 0)
-      result_.tokens_per_s = static_cast<double>(tokens_a_step(recipe_)) / result_.median_step_s;
+      result_.tokens_per_s = static_cast<double>(made_tokens_) /
+                             static_cast<double>(result_.steps) / result_.median_step_s;
   }
 
   // To a checkpoint, and past the data between there and here. The state that is left is saved by
@@ -563,6 +565,7 @@ class Training {
   std::optional<StepMaker> maker_;
   KeptStatistics statistics_{model_};
   std::int64_t step_ = 0, tokens_ = 0;
+  std::int64_t made_tokens_ = 0;  // by this process
   std::int32_t culprit_ = -1;
   std::uint64_t position_ = 0;
   double time_ = 0;

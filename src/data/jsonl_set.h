@@ -1,0 +1,52 @@
+// Files of JSON lines -> sequences of tokens, divided into a training and a validation part. Their
+// text is not kept.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/corpus.h"
+#include "data/jsonl_tokens.h"
+
+namespace aloft {
+
+// Each entry is a file, or a glob of files ('*' and '?' in its last name); a file is taken once.
+// DataError E0510: one that is not there or matches nothing.
+std::vector<CorpusFile> list_jsonl(std::span<const std::string> entries, const Path& base = {});
+
+struct JsonlSet {
+  JsonlKind kind = JsonlKind::Text;
+  std::shared_ptr<const Sequences> sequences;
+  // Which of them each part has, in the order of files and lines.
+  std::shared_ptr<const std::vector<std::uint32_t>> train, validation;
+  std::vector<std::uint32_t> lines;    // of each sequence, in its file, from 1 on
+  std::vector<std::size_t> file_ends;  // sequences up to the end of each file
+  std::uint64_t cut = 0;               // sequences that were longer
+  std::uint64_t left_out = 0;          // lines of which nothing is learnt
+  std::uint64_t cut_off = 0;           // of those: all that is learnt was cut off
+  std::uint64_t joined = 0;            // JsonlEncoder
+  std::string first_joined;
+};
+
+struct JsonlSetOptions {
+  std::int64_t length = 1;  // inputs of an example: so many tokens and one more are kept of each
+  double validation = 0;    // share of the bytes: several files are divided as wholes, by their
+                            // names; a single one gives its last lines
+  std::function<void()> on_line;  // called often; may throw
+};
+
+// DataErrors of jsonl.h and jsonl_tokens.h; E0511 where nothing is left to train on,
+// EnvironmentError E0606. UserError E0512: a share out of range. `encoder_of`: called with the
+// kind, once that is known.
+JsonlSet read_jsonl(const std::vector<CorpusFile>& files,
+                    const std::function<JsonlEncoder&(JsonlKind)>& encoder_of,
+                    const JsonlSetOptions& options);
+
+// Every text of the files' lines, for a tokenizer that is made of it: written to a file.
+void write_texts_of_jsonl(const std::vector<CorpusFile>& files, const Path& to);
+
+}  // namespace aloft

@@ -1,0 +1,261 @@
+"""Training on JSON lines as a user meets it: what a batch comes to, micro-batches, a run that goes on, refusals, and
+the day of a model that comes from Hugging Face and goes back there."""
+import json
+import math
+import shutil
+import struct
+
+from program import ROOT, ProgramTest, main
+from tensors import read_tensors, write_tensors
+
+FIXTURES = ROOT / "tests" / "fixtures"
+
+RECIPE = """[model]
+family = "llama"
+layers = 2
+dim = 16
+heads = 2
+context = 16
+[data]
+jsonl = ["pairs.jsonl"]
+tokenizer = { kind = "byte" }
+validation = 0
+[precision]
+level = "O0"
+[optimizer]
+kind = "sgd"
+lr = 0.1
+clip_norm = 0
+[train]
+batch = 2
+steps = 3
+sample_tokens = 0
+"""
+
+PAIRS = [("ab", "c"), ("two plus", " two"), ("x", "yz and more"), ("", "all"), ("half of", " it"), ("a", "bcdefghij"),
+         ("the", " lazy dog"), ("quick", "!")]
+
+
+def write_pairs(path, pairs=PAIRS):
+    path.write_text("".join(json.dumps({"prompt": p, "completion": c}) + "\n" for p, c in pairs))
+
+
+def numbers(entry):
+    return struct.unpack(f"<{len(entry[1]) // 4}f", entry[1])
+
+
+class JsonLines(ProgramTest):
+    RECIPE = RECIPE
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        write_pairs(cls.folder / "pairs.jsonl")
+
+    def losses(self, run):
+        return [line["loss"] for line in map(json.loads, (self.folder / run / "metrics.jsonl").read_text().splitlines())
+                if "loss" in line and "step" in line]
+
+    def weights(self, run, step=3):
+        return read_tensors(self.folder / run / "checkpoints" / f"step-{step:06}" / "model.safetensors")
+
+    def refused(self, *arguments, exit_code=3):
+        return self.aloft(*arguments, exit_code=exit_code).stderr.decode()
+
+    def score(self, model, rows, targets, *options):
+        def tensor(of):
+            content = struct.pack(f"<{len(of) * len(of[0])}i", *(i for row in of for i in row))
+            return {"dtype": "I32", "shape": [len(of), len(of[0])]}, content
+        write_tensors(self.folder / "q.safetensors", {"tokens": tensor(rows), "targets": tensor(targets)})
+        [said] = self.parsed("score", model, "--tokens", "q.safetensors", "--out", "a.safetensors", "--json", *options)
+        return said["loss"], read_tensors(self.folder / "a.safetensors")
+
+    def test_the_loss_is_the_mean_over_the_completions_of_the_batch(self):
+        """As of each line alone, without padding, by a model that stays as it begins."""
+        self.aloft("train", "tiny.toml", "--set", "optimizer.lr=0", "--set", "train.batch=8", "--steps", 1, "--out",
+                   "still")
+        self.aloft("export", "hf", "still", "still-hf")
+        nats = count = tokens = 0
+        for prompt, completion in PAIRS:
+            ids = list((prompt + completion).encode())
+            targets = [i if at >= len(prompt) else -100 for at, i in enumerate(ids)][1:]
+            learnt = sum(t >= 0 for t in targets)
+            tokens += len(targets)
+            if learnt:
+                nats += self.score("still-hf", [ids[:-1]], [targets])[0] * learnt
+                count += learnt
+        [loss] = self.losses("still")
+        self.assertAlmostEqual(loss, nats / count, places=5)
+        [last] = [line for line in map(json.loads, (self.folder / "still" / "metrics.jsonl").read_text().splitlines())
+                  if "tokens" in line]
+        self.assertEqual(last["tokens"], tokens)  # and no padding
+
+    def test_padding_changes_no_gradient(self):
+        self.aloft("train", "tiny.toml", "--steps", 1, "--out", "padded")
+        self.aloft("export", "hf", "padded", "padded-hf")
+        for precision in ("O0", "O2:bf16"):
+            options = "--grads", "--precision", precision
+            ids, targets = [3, 7, 9, 11, 5], [-100, 9, 11, 5, 6]
+            loss, alone = self.score("padded-hf", [ids], [targets], *options)
+            with_padding, padded = self.score("padded-hf", [ids + [0] * 9], [targets + [-100] * 9], *options)
+            self.assertAlmostEqual(loss, with_padding, places=5)
+            other_padding, other = self.score("padded-hf", [ids + [200] * 9], [targets + [-100] * 9], *options)
+            self.assertEqual(with_padding, other_padding)
+            for name, entry in alone.items():
+                if not name.startswith("grad."):
+                    continue
+                want, got = numbers(entry), numbers(padded[name])
+                largest = max(map(abs, want))
+                bound = (1e-5 if precision == "O0" else 0.02) * largest
+                self.assertLessEqual(max(abs(a - b) for a, b in zip(want, got)), bound, (precision, name))
+                self.assertEqual(got, numbers(other[name]), name)
+
+    def test_micro_batches_are_one_batch(self):
+        """Of lines with from 1 to 11 targets, in both modes: by their targets, not by their means."""
+        for mode in ("graph", "eager"):
+            whole, parts = f"whole-{mode}", f"parts-{mode}"
+            self.aloft("train", "tiny.toml", "--set", "train.batch=4", "--mode", mode, "--out", whole)
+            self.aloft("train", "tiny.toml", "--set", "train.batch=1", "--set", "train.accumulate=4", "--mode", mode,
+                       "--out", parts)
+            for a, b in zip(self.losses(whole), self.losses(parts)):
+                self.assertAlmostEqual(a, b, places=5)
+            for name, entry in self.weights(whole).items():
+                for a, b in zip(numbers(entry), numbers(self.weights(parts)[name])):
+                    self.assertAlmostEqual(a, b, delta=2e-6, msg=name)
+
+    def test_a_run_that_goes_on_is_the_run_that_never_stopped(self):
+        for mode, options in (("graph", ()), ("eager", ()), ("graph", ("--set", "train.accumulate=2"))):
+            name = mode + str(len(options))
+            all_options = [*options, "--mode", mode, "--set", "data.validation=0.2", "--set", "model.dropout=0.1"]
+            self.aloft("train", "tiny.toml", *all_options, "--out", name, "--steps", 5)
+            self.aloft("train", "tiny.toml", *all_options, "--out", name + "-halves", "--steps", 2)
+            self.aloft("train", "tiny.toml", *all_options, "--out", name + "-halves", "--resume", "--steps", 5,
+                       "--threads", 2)
+            self.assertEqual(self.weights(name, 5), self.weights(name + "-halves", 5))
+            self.assertEqual(self.losses(name), self.losses(name + "-halves"))
+
+    def test_other_lines_are_other_data(self):
+        write_pairs(self.folder / "moved.jsonl")
+        self.aloft("train", "tiny.toml", "--set", "data.jsonl=['moved.jsonl']", "--out", "moved", "--steps", 1)
+        write_pairs(self.folder / "moved.jsonl", PAIRS[:-1] + [("quick", "?")])
+        asked = ["train", "tiny.toml", "--set", "data.jsonl=['moved.jsonl']", "--out", "moved", "--resume", "--steps", 2]
+        said = self.refused(*asked, exit_code=2)
+        self.assertIn("error E0818", said)
+        self.assertIn("moved.jsonl", said)
+        self.assertIn("going on with the new data", self.aloft(*asked, "--force").stderr.decode())
+
+    def test_a_tokenizer_is_made_of_the_lines(self):
+        self.aloft("train", "tiny.toml", "--set", "data.tokenizer.kind=char", "--out", "chars", "--steps", 1)
+        info = json.loads(self.aloft("data", "info", "chars", "--json").stdout)
+        self.assertEqual(info["tokenizer"], "char")
+        self.assertLess(info["vocab"], 60)
+
+    def test_what_lines_come_to_is_shown(self):
+        shown = json.loads(self.aloft("data", "build", "tiny.toml", "--set", "data.length=16", "--json").stdout)
+        kept = [p + c for p, c in PAIRS]
+        self.assertEqual(shown["train_examples"], len(kept))
+        self.assertEqual(shown["train_tokens"], sum(len(text) - 1 for text in kept))
+
+    def test_what_is_cut_or_left_out_is_counted_once(self):
+        write_pairs(self.folder / "long.jsonl", PAIRS + [("a" * 30, "b"), ("a", "b" * 30), ("nothing", "")])
+        said = self.aloft("train", "tiny.toml", "--set", "data.jsonl=['long.jsonl']", "--out", "long", "--steps",
+                          1).stderr.decode()
+        self.assertIn("1 line of data.jsonl cut behind 17 tokens", said)
+        self.assertIn("1 line left out: all that is learnt", said)
+        self.assertIn("1 line left out: nothing of them is learnt", said)
+        self.assertIn("no token that ends a text", said)
+
+    def test_what_is_refused(self):
+        (self.folder / "bad.jsonl").write_text('{"prompt": "a", "completion": "b"}\n{"text": "c"}\n')
+        said = self.refused("train", "tiny.toml", "--set", "data.jsonl=['bad.jsonl']", "--out", "x")
+        self.assertIn("error E0534", said)
+        self.assertIn("bad.jsonl:2", said)
+        self.assertIn("error E0510", self.refused("train", "tiny.toml", "--set", "data.jsonl=['none.jsonl']", "--out",
+                                                  "x"))
+        (self.folder / "chat.jsonl").write_text('{"messages": [{"role": "user", "content": "a"}]}\n')
+        said = self.refused("train", "tiny.toml", "--set", "data.jsonl=['chat.jsonl']", "--out", "x")
+        self.assertIn("error E0540", said)
+        self.assertIn("data.tokenizer.path or model.init", said)
+        for key in ("data.text=['text.txt']", "data.sampling=random"):
+            self.assertIn("error E0710", self.refused("train", "tiny.toml", "--set", key, "--out", "x", exit_code=2))
+        self.assertFalse((self.folder / "x").exists())
+
+    def test_a_plan_reads_no_line(self):
+        shown = self.aloft("explain", "plan", "tiny.toml", "--set", "data.jsonl=['none.jsonl']", "--set",
+                           "train.accumulate=2").stdout.decode()
+        self.assertIn("parameters", shown)
+        self.aloft("bench", "step", "tiny.toml", "--steps", 1, "--no-limit", "--set", "train.accumulate=2")
+
+    def test_configurations_are_compared_by_their_lines(self):
+        write_pairs(self.folder / "same.jsonl")
+        write_pairs(self.folder / "other.jsonl", PAIRS[1:] + PAIRS[:1])
+        for name in ("pairs", "same", "other"):
+            (self.folder / f"{name}.toml").write_text(RECIPE.replace("pairs.jsonl", f"{name}.jsonl"))
+        self.aloft("probe", "check-config", "pairs.toml", "same.toml")
+        self.aloft("probe", "check-config", "pairs.toml", "other.toml", exit_code=5)
+
+
+class FromHuggingFace(ProgramTest):
+    """A day with a small Qwen2 of random weights that speaks ChatML."""
+    RECIPE = RECIPE
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        write_pairs(cls.folder / "pairs.jsonl")
+        cls.aloft("train", "tiny.toml", "--set", "model.family=qwen2", "--set", "model.vocab=330", "--set",
+                  "model.context=128", "--steps", 1, "--out", "made")
+        cls.aloft("export", "hf", "made", "qwen")
+        folder = cls.folder / "qwen"
+        for file in ("aloft_tokenizer.json", "tokenizer.json"):
+            (folder / file).unlink(missing_ok=True)
+        for file in ("tokenizer.json", "tokenizer_config.json"):
+            shutil.copy(FIXTURES / "jsonl" / "bytes" / file, folder / file)
+        cases = json.loads((FIXTURES / "jsonl" / "bytes" / "cases.json").read_text())["cases"]
+        cls.chats = [case for case in cases if "messages" in case["line"] and "endgeneration" in case["template"]]
+        (folder / "chat_template.jinja").write_text(cls.chats[0]["template"])
+        (cls.folder / "chats.jsonl").write_text("".join(json.dumps(case["line"]) + "\n" for case in cls.chats))
+        (cls.folder / "tune.toml").write_text(
+            '[data]\njsonl = ["chats.jsonl"]\nlength = 100\nvalidation = 0\n[precision]\nlevel = "O2:bf16"\n'
+            '[optimizer]\nlr = 0.01\n[train]\nbatch = 2\naccumulate = 2\nsteps = 4\nsample_tokens = 0\n')
+
+    def test_the_day(self):
+        self.assertIn("parameters", self.aloft("explain", "plan", "tune.toml", "--set", "model.init=qwen").stdout.decode())
+        said = self.aloft("train", "tune.toml", "--init", "qwen", "--out", "tuned").stderr.decode()
+        self.assertIn("1 line left out: nothing of them is learnt", said)  # nobody answers
+        self.aloft("train", "tune.toml", "--init", "qwen", "--out", "halves", "--steps", 2)
+        self.aloft("train", "tune.toml", "--init", "qwen", "--out", "halves", "--resume", "--steps", 4)
+        last = "checkpoints/step-000004/model.safetensors"
+        self.assertEqual(read_tensors(self.folder / "tuned" / last), read_tensors(self.folder / "halves" / last))
+        self.aloft("export", "hf", "tuned", "tuned-hf", "--dtype", "bf16")
+        for file in ("tokenizer.json", "chat_template.jinja"):
+            self.assertEqual((self.folder / "qwen" / file).read_bytes(), (self.folder / "tuned-hf" / file).read_bytes())
+        [answer] = self.parsed("generate", "tuned-hf", "--prompt", "<|im_start|>user\nName a colour<|im_end|>\n"
+                               "<|im_start|>assistant\n", "--tokens", 4, "--temperature", 0, "--json")
+        self.assertTrue(answer["tokens"] or answer["ended"])
+
+    def test_the_loss_is_of_the_assistants_words(self):
+        """Of the tokens and marks that transformers gives."""
+        self.aloft("train", "tune.toml", "--init", "qwen", "--set", "optimizer.lr=0", "--set", "precision=O0", "--steps",
+                   1, "--out", "still")
+        cases = [case for case in self.chats if any(case["learnt"][1:])]
+        nats = count = 0
+        # A step of four examples, of three that there are: one of them comes twice.
+        losses = []
+        for case in cases:
+            targets = [i if learnt else -100 for i, learnt in zip(case["ids"], case["learnt"])][1:]
+            content = [struct.pack(f"<{len(targets)}i", *row) for row in (case["ids"][:-1], targets)]
+            entry = {"dtype": "I32", "shape": [1, len(targets)]}
+            write_tensors(self.folder / "q.safetensors", {"tokens": (entry, content[0]), "targets": (entry, content[1])})
+            [said] = self.parsed("score", "qwen", "--tokens", "q.safetensors", "--out", "a.safetensors", "--json")
+            learnt = sum(t >= 0 for t in targets)
+            losses.append((said["loss"] * learnt, learnt))
+        first = json.loads((self.folder / "still" / "metrics.jsonl").read_text().splitlines()[0])
+        nats, count = map(sum, zip(*losses))
+        twice = [(nats + n) / (count + c) for n, c in losses]
+        self.assertEqual(len(cases), 3)
+        self.assertLess(min(math.fabs(first["loss"] - t) for t in twice), 1e-5)
+
+
+if __name__ == "__main__":
+    main()
