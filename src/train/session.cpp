@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "frontend/amp.h"
 #include "frontend/description.h"
 #include "frontend/layer_names.h"
@@ -134,6 +136,17 @@ Session open_session(const Recipe& recipe, const SettingValues& of_data,
   return s;
 }
 
+namespace {
+// Those of model.init; what the folder lacks begins as that of a new model.
+void load_first_weights(Session& s) {
+  const models::HuggingFaceFolder folder = models::open_huggingface(s.recipe.model.init);
+  if (!folder.fresh.empty())
+    log_warning("{} has no {}: they begin as those of a new model", folder.file.name(),
+                join(folder.fresh, ", "));
+  models::load_huggingface(folder, s.model());
+}
+}  // namespace
+
 void make_values(Session& s, bool takes_others) {
   manual_seed(s.recipe.train.seed);
   Session twin;
@@ -141,8 +154,7 @@ void make_values(Session& s, bool takes_others) {
   twin.spec = s.spec;
   make_model(twin);
   take_values(variables_of(s.model(), *s.optimizer), variables_of(twin.model(), *twin.optimizer));
-  if (!s.recipe.model.init.empty() && !takes_others)
-    models::load_huggingface(models::open_huggingface(s.recipe.model.init), s.model());
+  if (!s.recipe.model.init.empty() && !takes_others) load_first_weights(s);
 }
 
 std::unique_ptr<Runner> make_runner(Session& s) {
