@@ -143,14 +143,14 @@ class RecipeBench : public BenchSubject {
                                               ? json(session_.spec.whole(s.key))
                                               : models::json_of(value);
     }
-    if (const std::int64_t units = tokens_an_example(session_.recipe); units > 1)
+    if (const std::int64_t units = units_an_example(session_.recipe); units > 1)
       j[unit() + "_an_example"] = units;
     if (micro_batches() > 1) j["accumulate"] = micro_batches();
     return j;
   }
   std::string unit() const override { return std::string(task_kind(session_.recipe).unit); }
   std::int64_t units_a_step() const override {
-    return micro_batches() * rows() * tokens_an_example(session_.recipe);
+    return micro_batches() * rows() * units_an_example(session_.recipe);
   }
 
  private:

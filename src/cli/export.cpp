@@ -21,7 +21,8 @@ struct Options {
 };
 
 ExitCode export_hf(const Options& o) {
-  const SavedModel saved = open_saved_model(o.model.path, o.model.checkpoint, o.model.average);
+  const SavedModel saved = open_saved_model(o.model.path, o.model.checkpoint, o.model.average,
+                                            std::nullopt, SavedKind::Any);
   const ExportResult r = export_huggingface(saved, o.folder, *parse_dtype(o.dtype));
   if (o.as_json)
     print_result("{}\n", json_text({{"out", o.folder},

@@ -1,6 +1,11 @@
-// aloft score MODEL --tokens F --out O: logits, loss and gradients of a saved model, as files.
-#include <nlohmann/json.hpp>
+// aloft score MODEL --tokens F --out O: logits, loss and gradients of a saved model, as files: of a
+// language model, or of a classifier of texts.
+#include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.h"
 #include "base/json.h"
 #include "base/output.h"
 #include "cli/shared_options.h"
@@ -11,6 +16,7 @@
 #include "frontend/programs.h"
 #include "infer/saved_model.h"
 #include "models/logits.h"
+#include "models/text_classifier.h"
 #include "ops/cast.h"
 #include "ops/constant.h"
 #include "ops/cross_entropy.h"
@@ -29,13 +35,28 @@ struct Options {
 
 struct Answer {
   std::vector<float> logits;
-  float loss = 0;
+  std::optional<float> loss;
   std::vector<std::vector<float>> gradients;  // in the order of parameters()
+};
+
+// What a model is given, and what it makes of that.
+struct Asked {
+  struct Input {
+    std::string name;
+    Shape shape;
+    std::vector<std::int32_t> ids;
+  };
+  std::vector<Input> inputs;
+  Shape logits;  // their shape
+  std::function<Tensor(const std::vector<Tensor>& inputs)> logits_of;
+  // Of the last input; false: it is of nothing that is to be learnt, and there is no loss.
+  bool has_loss = true;
 };
 
 class Scorer {
  public:
-  Scorer(models::CausalLm& model, bool grads) : model_(model), grads_(grads) {
+  Scorer(const nn::Layer& model, const Asked& asked, bool grads)
+      : model_(model), asked_(asked), grads_(grads) {
     // Half precision loses small gradients; this is what the loss scaler is there for.
     if (!model.policy()) return;
     const PrecisionRecipe& recipe = model.policy().recipe();
@@ -43,12 +64,13 @@ class Scorer {
   }
 
   // Logits, loss, then one gradient a parameter.
-  std::vector<std::pair<std::string, Tensor>> compute(const Tensor& tokens, const Tensor& targets) {
+  std::vector<std::pair<std::string, Tensor>> compute(const std::vector<Tensor>& inputs) {
     ModuleScope scope("", model_.policy());
-    const Tensor logits = models::logits_of(model_, tokens);
-    const Tensor loss = cross_entropy(logits, targets);
-    std::vector<std::pair<std::string, Tensor>> results{{"logits", cast(logits, DType::F32)},
-                                                        {"loss", loss}};
+    const Tensor logits = asked_.logits_of(inputs);
+    std::vector<std::pair<std::string, Tensor>> results{{"logits", cast(logits, DType::F32)}};
+    if (!asked_.has_loss) return results;
+    const Tensor loss = cross_entropy(logits, inputs.back());
+    results.emplace_back("loss", loss);
     if (!grads_) return results;
     std::vector<Tensor> parameters;
     for (const VariablePtr& p : model_.parameters())
@@ -60,15 +82,15 @@ class Scorer {
     return results;
   }
 
-  Answer compiled(const Question& q) {
+  Answer compiled() {
     Programs programs;
-    const TensorType type{DType::I32, {q.batch, q.length}};
-    programs.add("score", {{"tokens", type}, {"targets", type}},
-                 [&](const std::vector<Tensor>& in) { return compute(in[0], in[1]); });
+    std::vector<InputSpec> specs;
+    for (const Asked::Input& in : asked_.inputs) specs.push_back({in.name, {DType::I32, in.shape}});
+    programs.add("score", specs, [&](const std::vector<Tensor>& in) { return compute(in); });
     need_memory_for(programs.plan(), "fewer or shorter rows of --tokens, or no --grads");
     programs.finish();
-    programs.input<std::int32_t>("score", "tokens").set(q.tokens);
-    programs.input<std::int32_t>("score", "targets").set(q.targets);
+    for (const Asked::Input& in : asked_.inputs)
+      programs.input<std::int32_t>("score", in.name).set(in.ids);
     programs.run(programs.find("score"), {});
     return answer([&](const std::string& name) {
       const Program& p = *programs.plan().find("score");
@@ -80,9 +102,10 @@ class Scorer {
     });
   }
 
-  Answer eagerly(const Question& q) {
-    const Shape shape{q.batch, q.length};
-    const auto results = compute(from_ints(q.tokens, shape), from_ints(q.targets, shape));
+  Answer eagerly() {
+    std::vector<Tensor> inputs;
+    for (const Asked::Input& in : asked_.inputs) inputs.push_back(from_ints(in.ids, in.shape));
+    const auto results = compute(inputs);
     return answer([&](const std::string& name) {
       for (const auto& [n, t] : results)
         if (n == name) return t.to_floats();
@@ -92,7 +115,8 @@ class Scorer {
 
  private:
   Answer answer(const std::function<std::vector<float>(const std::string&)>& get) const {
-    Answer a{get("logits"), get("loss").at(0), {}};
+    Answer a{get("logits"), std::nullopt, {}};
+    if (asked_.has_loss) a.loss = get("loss").at(0);
     if (grads_)
       for (std::size_t i = 0; i < model_.parameters().size(); ++i) {
         a.gradients.push_back(get("grad" + std::to_string(i)));
@@ -101,7 +125,8 @@ class Scorer {
     return a;
   }
 
-  models::CausalLm& model_;
+  const nn::Layer& model_;
+  const Asked& asked_;
   bool grads_;
   double scale_ = 1;
 };
@@ -115,13 +140,12 @@ std::vector<float> transposed(const std::vector<float>& v, std::int64_t rows,
 }
 
 // Gradients go under the file's own names and in its own orientation.
-void write_answer(const Path& path, const Question& q, Answer& a, const SavedModel& saved) {
+void write_answer(const Path& path, const Asked& asked, Answer& a, const SavedModel& saved) {
   std::vector<TensorView> views;
   const auto bytes = [](const std::vector<float>& v) { return std::as_bytes(std::span(v)); };
-  views.push_back(
-      {"logits", {DType::F32, {q.batch, q.length, saved.model->vocab()}}, bytes(a.logits)});
-  views.push_back({"loss", {DType::F32, {}}, std::as_bytes(std::span(&a.loss, 1))});
-  const std::vector<VariablePtr> parameters = saved.model->parameters();
+  views.push_back({"logits", {DType::F32, asked.logits}, bytes(a.logits)});
+  if (a.loss) views.push_back({"loss", {DType::F32, {}}, std::as_bytes(std::span(&*a.loss, 1))});
+  const std::vector<VariablePtr> parameters = saved.module().parameters();
   for (std::size_t i = 0; i < a.gradients.size(); ++i) {
     Shape shape = parameters[i]->type.shape;
     const models::StoredTensor& stored = saved.stored.at(parameters[i]->name.str());
@@ -134,18 +158,49 @@ void write_answer(const Path& path, const Question& q, Answer& a, const SavedMod
   write_safetensors(path, views);
 }
 
+Asked asked_of(const models::CausalLm& model, const std::string& path) {
+  Question q = read_question(path, model);
+  const Shape shape{q.batch, q.length};
+  return {{{"tokens", shape, std::move(q.tokens)}, {"targets", shape, std::move(q.targets)}},
+          {q.batch, q.length, model.vocab()},
+          [&model](const std::vector<Tensor>& in) { return models::logits_of(model, in[0]); }};
+}
+
+Asked asked_of(const models::Classifier& model, const std::string& path, bool grads) {
+  const auto* of_texts = model.of_texts();
+  if (!of_texts)
+    throw UserError("E0718", "the model is not of the kind that is asked for")
+        .saw("a classifier of features")
+        .need("a language model, or a classifier of texts");
+  TextQuestion q = read_text_question(path, *of_texts, grads);
+  const Shape rows{q.batch}, shape{q.batch, q.length};
+  const bool has_labels = !q.labels.empty();
+  Asked asked{{{"tokens", shape, std::move(q.tokens)},
+               {"types", shape, std::move(q.types)},
+               {"lengths", rows, std::move(q.lengths)}},
+              {q.batch, model.classes()},
+              [&model](const std::vector<Tensor>& in) {
+                return models::outputs_of(model, std::span(in).first(3));
+              },
+              has_labels};
+  if (has_labels) asked.inputs.push_back({"labels", rows, std::move(q.labels)});
+  return asked;
+}
+
 ExitCode score(const Options& o) {
   if (o.threads.value_or(0) > 0) host_threads().set_count(static_cast<int>(*o.threads));
   SavedModel saved = open_saved_model(o.model.path, o.model.checkpoint, o.model.average,
-                                      precision_of(o.precision));
-  const Question q = read_question(o.tokens, *saved.model);
-  Scorer scorer(*saved.model, o.grads);
-  Answer a = o.mode == "eager" ? scorer.eagerly(q) : scorer.compiled(q);
-  write_answer(o.out, q, a, saved);
+                                      precision_of(o.precision), SavedKind::Any);
+  const Asked asked = saved.model ? asked_of(*saved.model, o.tokens)
+                                  : asked_of(*saved.classifier, o.tokens, o.grads);
+  Scorer scorer(saved.module(), asked, o.grads);
+  Answer a = o.mode == "eager" ? scorer.eagerly() : scorer.compiled();
+  write_answer(o.out, asked, a, saved);
+  const nlohmann::json loss = a.loss ? nlohmann::json(*a.loss) : nlohmann::json();
   if (o.as_json)
-    print_result("{}\n", json_text({{"loss", a.loss}, {"out", o.out}}));
+    print_result("{}\n", json_text({{"loss", loss}, {"out", o.out}}));
   else
-    print_result("loss {:.6f}\nwritten {}\n", a.loss, o.out);
+    print_result("{}written {}\n", a.loss ? fmt::format("loss {:.6f}\n", *a.loss) : "", o.out);
   return ExitCode::Ok;
 }
 
@@ -154,7 +209,10 @@ ExitCode score(const Options& o) {
 Action score_verb(CLI::App& app) {
   auto o = std::make_shared<Options>();
   add_saved_model(app, o->model);
-  app.add_option("--tokens", o->tokens, "safetensors: tokens [B, T], optional targets [B, T]")
+  app.add_option(
+         "--tokens", o->tokens,
+         "safetensors: tokens [B, T], optional targets [B, T]; of a classifier's texts optional "
+         "types [B, T], lengths [B], labels [B]")
       ->required();
   app.add_option("--out", o->out, "safetensors: logits, loss, grad.NAME")->required();
   app.add_flag("--grads", o->grads, "also the gradient of every parameter");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -11,11 +12,10 @@ namespace aloft::cli {
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& file, const std::string& saw) {
-  throw DataError("E0719", "the file of tokens cannot be scored")
-      .at(file)
-      .saw(saw)
-      .need("tokens i32 or i64 [B, T], and if targets are given, the same shape");
+[[noreturn]] void refuse(
+    const std::string& file, const std::string& saw,
+    const char* need = "tokens i32 or i64 [B, T], and if targets are given, the same shape") {
+  throw DataError("E0719", "the file of tokens cannot be scored").at(file).saw(saw).need(need);
 }
 
 std::vector<std::int32_t> read_ids(const Safetensors& file, const TensorView& t, std::int64_t least,
@@ -68,6 +68,51 @@ Question read_question(const std::string& path, const models::CausalLm& model) {
   for (std::int64_t b = 0; b < q.batch; ++b)
     for (std::int64_t t = 0; t + 1 < q.length; ++t)
       q.targets[b * q.length + t] = q.tokens[b * q.length + t + 1];
+  return q;
+}
+
+namespace {
+
+// The ids of a tensor of a text's question; none where there is no tensor of the name.
+std::vector<std::int32_t> ids_in(const Safetensors& file, const char* name, const Shape& shape,
+                                 std::int64_t least, std::int64_t below) {
+  constexpr const char* kNeed =
+      "tokens i32 or i64 [B, T]; types [B, T], lengths [B], labels [B] if given";
+  const TensorView* t = file.find(name);
+  if (!t) return {};
+  if ((t->type.dtype != DType::I32 && t->type.dtype != DType::I64) || t->type.shape != shape)
+    refuse(file.name(), std::string(name) + " " + t->type.str(), kNeed);
+  std::vector<std::int32_t> ids = read_ids(file, *t, least, below);
+  const bool may_be_ignored = std::string_view(name) == "labels";
+  if (!may_be_ignored && std::ranges::find(ids, -100) != ids.end())
+    refuse(file.name(), std::string(name) + " holds -100", kNeed);
+  return ids;
+}
+
+}  // namespace
+
+TextQuestion read_text_question(const std::string& path, const models::TextClassifier& model,
+                                bool needs_labels) {
+  const Safetensors file = Safetensors::open(path);
+  const TensorView* tokens = file.find("tokens");
+  if (!tokens) refuse(path, "no tensor 'tokens'");
+  const Shape& shape = tokens->type.shape;
+  if (shape.rank() != 2 || shape[0].max() == 0 || shape[1].max() == 0 ||
+      shape[1].max() > model.context())
+    refuse(path,
+           fmt::format("tokens {}; texts have up to {}", tokens->type.str(), model.context()));
+  TextQuestion q;
+  q.batch = shape[0].max();
+  q.length = shape[1].max();
+  q.tokens = ids_in(file, "tokens", shape, 0, model.vocab());
+  q.types = ids_in(file, "types", shape, 0, model.token_types());
+  q.lengths = ids_in(file, "lengths", {q.batch}, 1, q.length + 1);
+  q.labels = ids_in(file, "labels", {q.batch}, 0, model.classes());
+  if (q.types.empty()) q.types.assign(q.tokens.size(), 0);
+  if (q.lengths.empty())
+    q.lengths.assign(static_cast<std::size_t>(q.batch), static_cast<std::int32_t>(q.length));
+  if (q.labels.empty() && needs_labels)
+    refuse(path, "no tensor 'labels'", "labels [B], of which gradients are");
   return q;
 }
 

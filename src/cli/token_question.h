@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "models/model.h"
+#include "models/text_classifier.h"
 
 namespace aloft::cli {
 
@@ -17,5 +17,18 @@ struct Question {
 // Of a safetensors file: `tokens` [B, T], i32 or i64, and `targets` of the same shape; without them
 // each position is to predict the next, the last one nothing. DataError E0719, those of the file.
 Question read_question(const std::string& path, const models::CausalLm& model);
+
+// What a classifier of texts is asked.
+struct TextQuestion {
+  std::int64_t batch = 0, length = 0;
+  std::vector<std::int32_t> tokens, types;    // [batch, length]
+  std::vector<std::int32_t> lengths, labels;  // [batch]; labels of -100 do not count
+};
+
+// Likewise: `tokens` [B, T], perhaps `types` of the same shape (else all are of the first), and
+// `lengths` [B] (else all are T); `labels` [B], without which there is no loss. DataError E0719,
+// where labels are needed and missing too.
+TextQuestion read_text_question(const std::string& path, const models::TextClassifier& model,
+                                bool needs_labels);
 
 }  // namespace aloft::cli

@@ -18,6 +18,11 @@
 
 namespace aloft {
 
+// Ids of a text or of two, and of which of them each is ("token type" of BERT).
+struct Framed {
+  std::vector<std::int32_t> ids, types;  // one of each for each token
+};
+
 // Any kind of tokenizer, in use.
 class Tokenizer {
  public:
@@ -49,6 +54,12 @@ class Tokenizer {
   // A whole text's ids with what the tokenizer puts around one for a model: a token that begins
   // it, [CLS] and [SEP]. Most put nothing.
   virtual std::vector<std::int32_t> framed(std::vector<std::int32_t> ids) const { return ids; }
+  // The same of two texts that belong together; nothing where it does not say how.
+  virtual std::optional<Framed> framed_pair(std::span<const std::int32_t> first,
+                                            std::span<const std::int32_t> second) const {
+    static_cast<void>(first), static_cast<void>(second);
+    return std::nullopt;
+  }
 
   // The last place at which `text`, to be continued by unknown bytes, may be cut so that encoding
   // the pieces one after the other gives the ids of the whole; 0 where there is none.

@@ -77,11 +77,11 @@ ExportResult export_huggingface(const SavedModel& saved, const Path& folder, DTy
   FolderInTheMaking made(folder);
   models::SaveOptions options{dtype, saved.published};
   if (saved.tokenizer) options.end_of_text = saved.tokenizer->end_of_text();
-  models::save_huggingface(made.path(), *saved.model, saved.spec, options);
+  models::save_huggingface(made.path(), saved.module(), saved.spec, options);
   if (saved.tokenizer && !has_tokenizer(made.path()))
     write_own_tokenizer(*saved.tokenizer, made.path());
   ExportResult result{0, 0, has_tokenizer(made.path())};
-  for (const VariablePtr& v : models::state_variables(*saved.model)) {
+  for (const VariablePtr& v : models::state_variables(saved.module())) {
     ++result.tensors;
     result.bytes += static_cast<std::uint64_t>(v->type.shape.max_numel()) * size_of(dtype);
   }

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/optimizer_state.h"
 #include "files/safetensors.h"
@@ -49,11 +50,14 @@ void need_own_tokenizer(const Tokenizer& found, const Path& folder, const std::s
       .advice("bring the run's own tokenizer/ back");
 }
 
-SavedModel make_model(const models::ModelSpec& spec) {
+SavedModel make_model(const models::ModelSpec& spec, SavedKind kind) {
   const OnlyDescribed scope;
   SavedModel saved;
   saved.spec = spec;
-  saved.model = models::make_causal_lm(spec);
+  if (kind == SavedKind::Any && spec.family->make_classifier)
+    saved.classifier = models::make_classifier(spec);
+  else
+    saved.model = models::make_causal_lm(spec);
   return saved;
 }
 
@@ -86,17 +90,17 @@ void take_averages(const Path& checkpoint, const Safetensors& state, nn::Module&
         .advice("leave --average out, or train with optimizer.average = \"ema\"");
 }
 
-SavedModel open_checkpoint(const Path& checkpoint, bool average) {
+SavedModel open_checkpoint(const Path& checkpoint, bool average, SavedKind kind) {
   const CheckpointMeta meta = check_checkpoint(checkpoint);
   log_info("reading {}{}", checkpoint.string(),
            meta.validation_loss
                ? fmt::format(", validation loss {}", loss_text(*meta.validation_loss))
                : "");
-  SavedModel saved = make_model(models::model_of_json(meta.model));
+  SavedModel saved = make_model(models::model_of_json(meta.model), kind);
   // Open from here on: a run that trains meanwhile may remove the checkpoint.
   std::optional<Safetensors> means;
   if (average) means = Safetensors::open(checkpoint / "state.safetensors");
-  saved.load = [checkpoint, means, model = saved.model.get(),
+  saved.load = [checkpoint, means, model = &saved.module(),
                 weights = Safetensors::open(checkpoint / "model.safetensors")] {
     models::load_state(weights, *model);
     if (means) take_averages(checkpoint, *means, *model);
@@ -110,10 +114,15 @@ SavedModel open_checkpoint(const Path& checkpoint, bool average) {
   return saved;
 }
 
-SavedModel open_huggingface(const Path& folder) {
+SavedModel open_huggingface(const Path& folder, SavedKind kind) {
   const models::HuggingFaceFolder found = models::open_huggingface(folder);
-  SavedModel saved = make_model(found.spec);
-  saved.load = [found, model = saved.model.get()] { models::load_huggingface(found, *model); };
+  if (!found.fresh.empty())
+    throw DataError("E0632", "the folder has no head, so the model gives no answers yet")
+        .at(folder.string())
+        .saw("no " + join(found.fresh, ", "))
+        .advice("aloft train RECIPE --init " + folder.string());
+  SavedModel saved = make_model(found.spec, kind);
+  saved.load = [found, model = &saved.module()] { models::load_huggingface(found, *model); };
   saved.stored = found.stored;
   saved.published = folder;
   if (is_tokenizer(folder)) saved.tokenizer = load_tokenizer(folder);
@@ -150,12 +159,12 @@ Path chosen_checkpoint(const Path& run, const std::string& which) {
 
 // A run that trains meanwhile prunes: where a checkpoint goes while it is looked for or read,
 // another is chosen.
-SavedModel open_run(const Path& run, const std::string& which, bool average) {
+SavedModel open_run(const Path& run, const std::string& which, bool average, SavedKind kind) {
   constexpr int kTries = 10;
   for (int left = kTries;; --left) {
     const std::vector<Path> there = list_folder(run / "checkpoints");
     try {
-      return open_checkpoint(chosen_checkpoint(run, which), average);
+      return open_checkpoint(chosen_checkpoint(run, which), average, kind);
     } catch (const Error&) {
       if (left == 1 || list_folder(run / "checkpoints") == there) throw;
     }
@@ -166,7 +175,7 @@ SavedModel open_run(const Path& run, const std::string& which, bool average) {
 }  // namespace
 
 void give_room(SavedModel& saved) {
-  const std::vector<VariablePtr> state = models::state_variables(*saved.model);
+  const std::vector<VariablePtr> state = models::state_variables(saved.module());
   double bytes = 0;
   for (const VariablePtr& v : state) bytes += static_cast<double>(v->type.max_bytes());
   current_device().need_memory(bytes, "the weights of the model",
@@ -175,15 +184,16 @@ void give_room(SavedModel& saved) {
 }
 
 SavedModel open_saved_model(const Path& path, const std::string& which, bool average,
-                            const std::optional<PrecisionRecipe>& precision) {
-  SavedModel saved = describe_saved_model(path, which, average);
-  if (precision) amp::prepare(*saved.model, *precision);
+                            const std::optional<PrecisionRecipe>& precision, SavedKind kind) {
+  SavedModel saved = describe_saved_model(path, which, average, kind);
+  if (precision) amp::prepare(saved.module(), *precision);
   give_room(saved);
   saved.load();
   return saved;
 }
 
-SavedModel describe_saved_model(const Path& path, const std::string& which, bool average) {
+SavedModel describe_saved_model(const Path& path, const std::string& which, bool average,
+                                SavedKind kind) {
   SavedModel saved;
   const bool is_run = path_exists(path / "run.json") && !path_exists(path / "manifest.json");
   if (!which.empty() && !is_run)
@@ -192,15 +202,15 @@ SavedModel describe_saved_model(const Path& path, const std::string& which, bool
         .saw(which)
         .need("a run directory");
   if (is_run) {
-    saved = open_run(path, which, average);
+    saved = open_run(path, which, average, kind);
   } else if (path_exists(path / "manifest.json")) {
-    saved = open_checkpoint(path, average);
+    saved = open_checkpoint(path, average, kind);
   } else if (models::is_huggingface_folder(path)) {
     if (average)
       throw UserError("E0830", "a folder of Hugging Face has no means of its weights")
           .at(path.string())
           .advice("leave --average out");
-    saved = open_huggingface(path);
+    saved = open_huggingface(path, kind);
   } else {
     throw UserError("E0718", "this is no run, checkpoint or model folder")
         .at(path.string())
@@ -208,14 +218,14 @@ SavedModel describe_saved_model(const Path& path, const std::string& which, bool
             "a run directory (run.json), a checkpoint (manifest.json), or a Hugging Face "
             "folder (config.json and model.safetensors, or its index)");
   }
-  saved.model->eval();
+  saved.module().eval();
   if (!saved.published.empty()) saved.ends = models::published_ends(saved.published);
   if (saved.tokenizer)
     if (const auto end = saved.tokenizer->end_of_text();
         end && std::ranges::find(saved.ends, *end) == saved.ends.end())
       saved.ends.push_back(*end);
   if (saved.stored.empty())
-    for (const VariablePtr& p : saved.model->parameters())
+    for (const VariablePtr& p : saved.module().parameters())
       saved.stored[p->name.str()] = {p->name.str(), false};
   return saved;
 }

@@ -71,16 +71,6 @@ const Activation kActivations[] = {{"silu", silu},
                                    {"relu", relu},
                                    {"relu2", [](Operand x) { return square(relu(x)); }}};
 
-Tensor (*activation_named(std::string_view name))(Operand) {
-  for (const Activation& a : kActivations)
-    if (a.name == name) return a.of;
-  std::vector<std::string> names;
-  for (const Activation& a : kActivations) names.emplace_back(a.name);
-  throw UserError("E0210", "there is no activation of that name")
-      .saw(in_quotes(name))
-      .need("one of " + join(names, ", "));
-}
-
 class FeedForwardLayer : public nn::Layer {
  public:
   FeedForwardLayer(nn::Module& parent, std::string_view name, std::int64_t dim,
@@ -88,7 +78,7 @@ class FeedForwardLayer : public nn::Layer {
       : Layer(parent, name),
         kind_(f.kind),
         hidden_(f.hidden),
-        activation_(activation_named(f.activation)),
+        activation_(decoder_activation(f.activation)),
         in_(*this, f.in_name, dim, is_joined() ? extent_product(2, f.hidden) : f.hidden, f.in) {
     if (kind_ == FeedForward::Kind::Gated) up_.emplace(*this, f.up_name, dim, f.hidden, f.in);
     out_.emplace(*this, f.out_name, f.hidden, dim, f.out);
@@ -134,6 +124,16 @@ std::vector<std::string_view> decoder_activations() {
   std::vector<std::string_view> names;
   for (const Activation& a : kActivations) names.push_back(a.name);
   return names;
+}
+
+Tensor (*decoder_activation(std::string_view name))(Operand) {
+  for (const Activation& a : kActivations)
+    if (a.name == name) return a.of;
+  std::vector<std::string> names;
+  for (const Activation& a : kActivations) names.emplace_back(a.name);
+  throw UserError("E0210", "there is no activation of that name")
+      .saw(in_quotes(name))
+      .need("one of " + join(names, ", "));
 }
 
 DecoderForm::Make<DecoderPart> layer_norm_part(std::int64_t dim, const nn::LayerNormOptions& o) {

@@ -31,6 +31,8 @@ DecoderForm::MakeInBlock<DecoderAttention> rotary_attention_part(std::int64_t di
 
 // The names of activations, which are transformers': "silu", "gelu_new" (gelu_tanh), "relu2", ...
 std::vector<std::string_view> decoder_activations();
+// The one of a name. UserError E0210 for a name that is none.
+Tensor (*decoder_activation(std::string_view name))(Operand);
 
 // A feed-forward part, dim -> hidden -> dim.
 struct FeedForward {

@@ -105,6 +105,10 @@ void refuse_key(std::string_view family, std::string_view key) {
 
 const std::deque<ModelFamily>& families() { return all_families(); }
 
+bool reads_text(const ModelFamily& family) {
+  return family.make_classifier && family.find("vocab");
+}
+
 const ModelFamily& add_family(ModelFamily family) {
   check_names(family);
   for (const ModelSetting& s : family.settings) check_setting(family, s);

@@ -113,9 +113,13 @@ struct PublishedForm {
     std::string_view from, to;
   };
   std::vector<Renamed> renamed = {};
-  std::vector<Renamed> renamed_tensors = {};    // a tensor `to` of ours, in files, is `from` too
+  // A tensor `to` of ours, in files, is `from` too; a leading "*" of both stands for the same.
+  std::vector<Renamed> renamed_tensors = {};
   std::vector<std::string_view> harmless = {};  // keys that change no result, besides the usual
   std::vector<std::string_view> zeros = {};     // written as 0, where transformers assumes another
+  // Patterns, each of parameters that a file may lack together: a head, for what was trained
+  // without one. They begin as those of a new model.
+  std::vector<std::string_view> fresh = {};
 };
 
 struct ModelFamily {
@@ -146,6 +150,8 @@ struct ModelFamily {
 // Every family: those of the catalogue in its order, behind them those that add_family() took. Each
 // stays where it is.
 const std::deque<ModelFamily>& families();
+// Whether it makes classifiers of texts (text_classifier.h): those that have a vocabulary.
+bool reads_text(const ModelFamily& family);
 // Takes a family of the program's own: recipes train it and know its settings as keys, its
 // checkpoints say its name. For the start of a program, before it reads a recipe or a checkpoint;
 // not while another thread may. Its texts outlive the program's use of it. UserError E0212 where it

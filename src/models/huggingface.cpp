@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -35,10 +36,19 @@ class Names {
   // That, or another name of it that the file has.
   std::string found_in(const ShardedSafetensors& file, const std::string& own) const {
     std::string name = in_file(own);
-    for (const auto& renamed : form_.renamed_tensors)
-      if (renamed.to == own && !file.find(name) && file.find(std::string(renamed.from)))
-        name = renamed.from;
+    for (const auto& renamed : form_.renamed_tensors) {
+      if (file.find(name)) break;
+      const auto other = other_name(renamed, own);
+      if (other && file.find(*other)) name = *other;
+    }
     return name;
+  }
+  // Of the parameters that the file may lack together with `own`, the pattern; null where it may
+  // not.
+  const std::string_view* may_be_fresh(const std::string& own) const {
+    for (const std::string_view& pattern : form_.fresh)
+      if (glob_match(pattern, own)) return &pattern;
+    return nullptr;
   }
   bool may_be_transposed(const std::string& own) const {
     return matches_any(form_.transposed, own);
@@ -52,6 +62,16 @@ class Names {
   }
 
  private:
+  // What a file may call it besides.
+  std::optional<std::string> other_name(const PublishedForm::Renamed& renamed,
+                                        const std::string& own) const {
+    if (!renamed.to.starts_with('*'))
+      return renamed.to == own ? std::optional<std::string>(renamed.from) : std::nullopt;
+    const std::string_view end = renamed.to.substr(1);
+    if (!own.ends_with(end)) return std::nullopt;
+    return in_file(own.substr(0, own.size() - end.size()) + std::string(renamed.from.substr(1)));
+  }
+
   const PublishedForm& form_;
   std::string prefix_;
 };
@@ -70,11 +90,31 @@ bool is_transposed(const ShardedSafetensors& file, const Names& names,
   return false;
 }
 
-// Fills `folder.stored`; what does not fit is said.
+// "2", of the classes of a head that the file has where its config.json does not say; they are
+// the data's where it has no head.
+void take_classes(HuggingFaceFolder& folder) {
+  if (!reads_text(*folder.spec.family) || folder.spec.whole("classes") > 0) return;
+  constexpr std::int64_t kAssumed = 2;  // by transformers
+  const bool has_head = std::ranges::any_of(folder.file.tensors(), [&](const TensorView* t) {
+    return matches_any(folder.spec.family->published.without_prefix, t->name);
+  });
+  if (has_head) folder.spec.settings["classes"] = kAssumed;
+}
+
+// The model whose shapes are compared with the file's: what only data knows counts for nothing.
+std::unique_ptr<nn::Layer> model_to_compare(ModelSpec spec) {
+  for (const ModelSetting& s : spec.family->settings)
+    if (s.role.is_of_data && spec.whole(s.key) == 0)
+      spec.settings[std::string(s.key)] =
+          std::max<std::int64_t>(1, static_cast<std::int64_t>(s.limits.least));
+  return make_module(spec);
+}
+
+// Fills `folder.stored` and `folder.fresh`; what does not fit is said.
 std::vector<std::string> match(HuggingFaceFolder& folder) {
   const ShardedSafetensors& file = folder.file;
   const OnlyDescribed scope;
-  const std::unique_ptr<nn::Layer> model = make_module(folder.spec);
+  const std::unique_ptr<nn::Layer> model = model_to_compare(folder.spec);
   const std::vector<VariablePtr> wanted = state_variables(*model);
   const PublishedForm& form = folder.spec.family->published;
   const bool has_prefix = file.find(std::string(form.prefix) + wanted.front()->name.str());
@@ -82,12 +122,21 @@ std::vector<std::string> match(HuggingFaceFolder& folder) {
   const bool transposed = is_transposed(file, names, wanted);
   std::vector<std::string> problems;
   std::map<std::string, bool> used;
+  std::set<std::string_view> there;  // of the patterns that may be fresh
+  for (const VariablePtr& v : wanted)
+    if (const auto* pattern = names.may_be_fresh(v->name.str());
+        pattern && file.find(names.found_in(file, v->name.str())))
+      there.insert(*pattern);
   for (const VariablePtr& v : wanted) {
     const std::string& own = v->name.str();
     const std::string name = names.found_in(file, own);
     const bool is_turned = transposed && names.may_be_transposed(own);
     const Shape shape = is_turned ? turned(v->type.shape) : v->type.shape;
     const TensorView* t = file.find(name);
+    if (const auto* pattern = names.may_be_fresh(own); !t && pattern && !there.contains(*pattern)) {
+      folder.fresh.push_back(own);
+      continue;
+    }
     if (!t)
       problems.push_back("'" + name + "' is missing");
     else if (t->type.shape != shape || !is_float(t->type.dtype))
@@ -177,6 +226,9 @@ nlohmann::json config_of(const ModelSpec& spec, const SaveOptions& o) {
       are_alike(read_huggingface_config(published), spec)) {
     nlohmann::json config = parse_json(read_file(published));
     config[config.contains("dtype") ? "dtype" : "torch_dtype"] = type;
+    // What it began from may have been trained without a head.
+    if (!spec.family->published.fresh.empty())
+      config["architectures"] = {spec.family->published.architecture};
     return config;
   }
   nlohmann::json config = huggingface_config(spec);
@@ -198,8 +250,10 @@ HuggingFaceFolder open_huggingface(const Path& path) {
                            path_exists(path / kTensors) || !path_exists(path / kIndex)
                                ? ShardedSafetensors::of_file(path / kTensors)
                                : ShardedSafetensors::of_index(path / kIndex),
+                           {},
                            {}};
   take_what_is_shown(folder);
+  take_classes(folder);
   refuse(match(folder), folder.file);
   return folder;
 }
@@ -211,7 +265,10 @@ ModelSpec huggingface_spec(const Path& folder) {
 
 void load_huggingface(const HuggingFaceFolder& folder, nn::Module& model) {
   eager().let_go_of_variables();  // what it remembers of them is soon out of date
-  const std::vector<VariablePtr> variables = state_variables(model);
+  std::vector<VariablePtr> variables = state_variables(model);
+  std::erase_if(variables, [&](const VariablePtr& v) {
+    return std::ranges::find(folder.fresh, v->name.str()) != folder.fresh.end();
+  });
   for (const VariablePtr& v : variables)
     if (const auto it = folder.stored.find(v->name.str()); it == folder.stored.end())
       throw UserError("E0302", "the model is not the one that the folder describes")

@@ -11,11 +11,13 @@
 // - A head that is tied to the token table: a stored lm_head.weight is ignored, as transformers
 //   does.
 // - Tensors that are no parameters, such as causal masks of older files, are ignored.
+// - A head that the file may lack, for what was trained without one, stays as it begins.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "files/sharded_safetensors.h"
 #include "models/model_spec.h"
@@ -33,6 +35,8 @@ struct HuggingFaceFolder {
   ModelSpec spec;                              // of config.json; dropout 0
   ShardedSafetensors file;                     // its tensors, be they in one file or in several
   std::map<std::string, StoredTensor> stored;  // where it lies, for each parameter of the model
+  // Parameters that it has not and may lack (PublishedForm::fresh): they stay as they begin.
+  std::vector<std::string> fresh = {};
 };
 
 // Whether `folder` has a config.json beside a model.safetensors, or beside the index of several.
@@ -48,7 +52,8 @@ HuggingFaceFolder open_huggingface(const Path& folder);
 ModelSpec huggingface_spec(const Path& folder);
 
 // Loads the weights into a model of the folder's spec, masters included: before amp::initialize
-// or after it. UserError E0302 where the model has a parameter that the folder has not.
+// or after it; those that the folder lacks stay as they are. UserError E0302 where the model has
+// another parameter that the folder has not.
 void load_huggingface(const HuggingFaceFolder& folder, nn::Module& model);
 
 // How a folder is written.

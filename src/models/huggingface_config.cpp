@@ -71,6 +71,7 @@ class Reader {
   ModelSpec read() {
     spec_.family = &family();
     rename();
+    count_labels();
     for (const ModelSetting& s : spec_.family->settings) spec_.settings.emplace(s.key, value_of(s));
     if (spec_.family->misfit)
       if (const auto misfit = spec_.family->misfit(spec_.settings))
@@ -105,6 +106,21 @@ class Reader {
       known += (known.empty() ? "" : ", ") + std::string(f.published.model_type);
     }
     throw wrong("model_type is " + in_quotes(type), "model_type one of " + known);
+  }
+
+  // Answers are counted by their names where nothing says their number.
+  void count_labels() {
+    const bool has_classes = std::ranges::any_of(spec_.family->settings, [](const ModelSetting& s) {
+      return s.role.published == "num_labels";
+    });
+    const auto labels = std::ranges::count_if(
+        keys_, [](const auto& entry) { return entry.first.starts_with("id2label."); });
+    if (!has_classes || labels == 0) return;
+    const auto [said, is_new] = keys_.emplace("num_labels", labels);
+    if (!is_new && said->second != labels)
+      throw wrong("num_labels is " + json_text(said->second) + ", and id2label names " +
+                      std::to_string(labels),
+                  "the same, or one of them");
   }
 
   // Gives keys the names that the family's settings have.

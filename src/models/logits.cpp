@@ -1,6 +1,7 @@
 #include "models/logits.h"
 
 #include "graph/refuse.h"
+#include "models/text_classifier.h"
 
 namespace aloft::models {
 namespace {
@@ -25,8 +26,15 @@ Tensor decoded_logits(const CausalLm& model, const Tensor& tokens, const DecodeC
   return checked(model.decode(tokens, cache), model, tokens);
 }
 
-Tensor outputs_of(const Classifier& model, const Tensor& features) {
-  Tensor outputs = model(features);
+Tensor outputs_of(const Classifier& model, std::span<const Tensor> inputs) {
+  const Tensor& features = inputs.front();
+  const auto* of_texts = model.of_texts();
+  if (inputs.size() == 3 && !of_texts)
+    throw UserError("E0718", "the model is not of the kind that is asked for")
+        .saw("a classifier of features")
+        .need("one of texts");
+  Tensor outputs =
+      inputs.size() == 3 ? of_texts->classify(inputs[0], inputs[1], inputs[2]) : model(features);
   const Shape need{features.dim(0), model.classes()};
   if (outputs.shape() != need)
     refuse(UserError("E0215", "a classifier's outputs are not of its classes")

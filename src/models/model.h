@@ -51,11 +51,15 @@ class CausalLm : public nn::Layer {
   virtual void prefill(Operand tokens, const DecodeCache& cache) const = 0;
 };
 
+class TextClassifier;
+
 // A model that says which of several classes an example, such as an image, is of.
 class Classifier : public nn::Layer {
  public:
   virtual std::int64_t classes() const = 0;        // how many it tells apart
   virtual Tensor operator()(Operand x) const = 0;  // [B, ...] -> logits [B, classes()]
+  // This, where it reads texts (text_classifier.h); null where it reads features.
+  virtual const TextClassifier* of_texts() const { return nullptr; }
 };
 
 }  // namespace aloft::models

@@ -117,7 +117,8 @@ std::vector<KeyMistake> apply_folder(Recipe& r, const FolderMeant& init) {
   const DataSection& d = r.data;
   const bool says_tokenizer = r.origin.contains("data.tokenizer.kind") ||
                               !d.tokenizer.path.empty() || !d.train_tokens.empty();
-  if (!says_tokenizer && family.make_causal_lm && is_tokenizer(init.path)) {
+  const bool reads = family.make_causal_lm || models::reads_text(family);
+  if (!says_tokenizer && reads && is_tokenizer(init.path)) {
     r.data.tokenizer.path = init.path.string();
     r.data.tokenizer.kind = kind_of_tokenizer(init.path);
     r.origin["data.tokenizer.path"] = r.origin["data.tokenizer.kind"] = init.path.string();

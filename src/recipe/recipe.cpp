@@ -467,6 +467,8 @@ void anchor_paths(Recipe& r) {
   anchor("data.tokenizer.path", r.data.tokenizer.path);
   anchor("data.cache", r.data.cache);
   anchor("data.csv", r.data.csv);
+  anchor("data.labelled", r.data.labelled);
+  anchor("data.validation_labelled", r.data.validation_labelled);
   anchor("data.images", r.data.images);
   anchor("data.labels", r.data.labels);
   anchor("data.validation_images", r.data.validation_images);

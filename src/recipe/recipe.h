@@ -50,9 +50,10 @@ struct DataSection {
   // Instead of text and tokens: a table, or images and labels in IDX files; files of their own for
   // validation, or none.
   std::string csv, images, labels, validation_images, validation_labels;
-  std::vector<std::int64_t> shape;  // of a table's features: channels, height, width
-  double scale = 1;                 // factor of the features
-  std::int64_t outputs = 0;         // numbers at a line's end to be predicted; 0: a label
+  std::string labelled, validation_labelled;  // instead: texts with a label each, a JSON a line
+  std::vector<std::int64_t> shape;            // of a table's features: channels, height, width
+  double scale = 1;                           // factor of the features
+  std::int64_t outputs = 0;                   // numbers at a line's end to be predicted; 0: a label
 };
 
 // [optimizer]. What each key means, and what it may be, is in `aloft recipes`.
@@ -232,5 +233,7 @@ const TaskKind& task_kind(const Recipe& recipe);
 // Tokens of an example: data.length, or the context of a model that reads sequences; 1 of any
 // other.
 std::int64_t tokens_an_example(const Recipe& recipe);
+// What an example counts for in the unit of the task: its tokens, or 1 where examples are counted.
+std::int64_t units_an_example(const Recipe& recipe);
 
 }  // namespace aloft

@@ -50,4 +50,8 @@ std::int64_t tokens_an_example(const Recipe& r) {
   return r.data.length > 0 ? r.data.length : context;
 }
 
+std::int64_t units_an_example(const Recipe& r) {
+  return task_kind(r).unit == "tokens" ? tokens_an_example(r) : 1;
+}
+
 }  // namespace aloft

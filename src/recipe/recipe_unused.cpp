@@ -125,6 +125,7 @@ class Search {
     const DataSection& d = recipe_.data;
     report_arrays();
     report_jsonl();
+    report_labelled();
     if (is_arrays() || is_jsonl()) {
     } else if (d.train_tokens.empty()) {
       report("data.validation_tokens", "data.train_tokens", "needs data.train_tokens beside it");
@@ -225,9 +226,23 @@ class Search {
     if (!is_arrays()) report("data.scale", "data.csv", "needs data.csv or data.images beside it");
   }
 
+  // Beside texts with labels nothing else is read.
+  void report_labelled() {
+    const DataSection& d = recipe_.data;
+    if (d.labelled.empty())
+      return report("data.validation_labelled", "data.labelled", "needs data.labelled beside it");
+    for (const char* key : {"data.text", "data.train_tokens", "data.validation_tokens",
+                            "data.sampling", "data.cache", "data.csv", "data.images"})
+      report(key, "data.labelled", "is not read where data.labelled is given");
+    if (!d.validation_labelled.empty())
+      report("data.validation", "data.validation_labelled",
+             "divides examples; beside data.validation_labelled it is those that count");
+  }
+
   // What counts evaluations needs some.
   void report_validation() {
     const DataSection& d = recipe_.data;
+    if (!d.labelled.empty() && !d.validation_labelled.empty()) return;
     if (is_arrays() && !d.validation_images.empty()) return;
     const bool is_text = is_arrays() || is_jsonl() || d.train_tokens.empty();
     if (is_text ? d.validation > 0 : !d.validation_tokens.empty()) return;
@@ -282,6 +297,7 @@ class Search {
     else
       report("data.images", named, "names no images");
     if (!is_arrays()) report("data.csv", named, "names no table");
+    if (d.labelled.empty()) report("data.labelled", named, "names no texts with labels");
     if (d.outputs == 0) report("data.outputs", "data.csv", "is 0: lines end in a label");
     const PrecisionRecipe& p = recipe_.precision;
     if (p.level == Level::O0 && !p.level_is_auto)
@@ -322,14 +338,17 @@ class Search {
 
 // What decides when a run stops to look, what it keeps and in which order it reads: nothing that a
 // step is compiled from.
-constexpr std::string_view kOfTheRun[] = {
-    "data.validation_tokens", "data.validation_images", "data.validation_labels",
-    "data.sampling",          "train.eval_every",       "train.eval_batches",
-    "train.patience",         "train.checkpoint_every", "train.checkpoint_minutes",
-    "train.keep_checkpoints", "train.keep_best",        "train.keep_every",
-    "train.sample_every",     "train.sample_tokens",    "train.on_nonfinite",
-    "train.on_spike",         "train.spike_factor",     "train.spike_window",
-    "train.rollbacks",        "train.checkpoint_copy",  "probe.at"};
+constexpr std::string_view kOfTheRun[] = {"data.validation_tokens", "data.validation_images",
+                                          "data.validation_labels", "data.validation_labelled",
+                                          "data.sampling",          "train.eval_every",
+                                          "train.eval_batches",     "train.patience",
+                                          "train.checkpoint_every", "train.checkpoint_minutes",
+                                          "train.keep_checkpoints", "train.keep_best",
+                                          "train.keep_every",       "train.sample_every",
+                                          "train.sample_tokens",    "train.on_nonfinite",
+                                          "train.on_spike",         "train.spike_factor",
+                                          "train.spike_window",     "train.rollbacks",
+                                          "train.checkpoint_copy",  "probe.at"};
 
 }  // namespace
 

@@ -54,6 +54,8 @@ struct Meaning {
 constexpr Meaning kMeanings[] = {
     {"task.kind", "the weights were learnt for another end"},
     {"data.csv", "the run's place in the data lies in another table"},
+    {"data.labelled", "the run's place in the data lies in other texts"},
+    {"data.validation_labelled", "validation losses do not compare with those before"},
     {"data.images", "the run's place in the data lies in other images"},
     {"data.labels", "the same images would be of other classes"},
     {"data.validation_images", "validation losses do not compare with those before"},

@@ -16,7 +16,7 @@ std::int64_t windows_a_step(const Recipe& recipe) {
 }
 
 std::int64_t tokens_a_step(const Recipe& recipe) {
-  return windows_a_step(recipe) * tokens_an_example(recipe);
+  return windows_a_step(recipe) * units_an_example(recipe);
 }
 
 double epochs_of(const Recipe& recipe, std::uint64_t examples, RunPlace place) {

@@ -14,18 +14,18 @@ namespace aloft {
 
 Tensor Classification::loss(const std::vector<Tensor>& columns) const {
   ModuleScope scope("", model_->policy());
-  return cross_entropy(models::outputs_of(*model_, columns[0]), columns[1]);
+  return cross_entropy(models::outputs_of(*model_, inputs_of(columns)), columns.back());
 }
 
 Task::Named Classification::evaluate(const std::vector<Tensor>& columns) const {
   Tensor logits, loss;
   {
     ModuleScope scope("", model_->policy());
-    logits = models::outputs_of(*model_, columns[0]);
-    loss = cross_entropy(logits, columns[1]);
+    logits = models::outputs_of(*model_, inputs_of(columns));
+    loss = cross_entropy(logits, columns.back());
   }
   // Counting is no part of the model: in its low precision it would be rounded.
-  const Tensor hits = equal(cast(argmax(logits, -1), DType::I32), columns[1]);
+  const Tensor hits = equal(cast(argmax(logits, -1), DType::I32), columns.back());
   return {{"loss", loss}, {"accuracy", mean(cast(hits, DType::F32))}};
 }
 
@@ -40,10 +40,11 @@ TaskKind classification_task() {
   kind.name = "classification";
   kind.meaning = "the class of an example";
   kind.is_usual = true;
-  kind.takes = takes_features;
+  kind.takes = [](const models::ModelFamily& f) { return static_cast<bool>(f.make_classifier); };
   kind.columns = [](const models::ModelSpec& spec, const SettingValues& facts) {
-    return std::vector<Column>{features_column(spec, facts),
-                               {"labels", DType::I32, {}, models::classes_of(spec)}};
+    std::vector<Column> all = input_columns(spec, facts);
+    all.push_back({"labels", DType::I32, {}, models::classes_of(spec)});
+    return all;
   };
   kind.make = [](const models::ModelSpec& spec) -> std::unique_ptr<Task> {
     return std::make_unique<Classification>(models::make_classifier(spec));

@@ -5,9 +5,9 @@
 
 namespace aloft {
 
-// Columns: "features", f32 of an image [channels, height, width] or of a line [features], and
-// "labels", i32 []. The loss is cross-entropy. Measures: accuracy, the share of examples whose
-// likeliest class is the label.
+// Columns: "features", f32 of an image [channels, height, width] or of a line [features], or of a
+// text "tokens" and "types", i32 [length], and "lengths", i32 []; and "labels", i32 []. The loss is
+// cross-entropy. Measures: accuracy, the share of examples whose likeliest class is the label.
 class Classification : public Task {
  public:
   // Of a model of its own.

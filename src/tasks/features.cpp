@@ -2,11 +2,39 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "frontend/description.h"
+#include "models/text_classifier.h"
 
 namespace aloft {
 
-bool takes_features(const models::ModelFamily& f) { return static_cast<bool>(f.make_classifier); }
+bool takes_features(const models::ModelFamily& f) {
+  return f.make_classifier && !models::reads_text(f);
+}
+
+namespace {
+// Kinds of tokens that a classifier of texts knows, of whatever data.
+std::int64_t token_types_of(models::ModelSpec spec) {
+  for (const models::ModelSetting& s : spec.family->settings)
+    if (s.role.is_of_data && spec.whole(s.key) == 0)
+      spec.settings[std::string(s.key)] =
+          std::max<std::int64_t>(1, static_cast<std::int64_t>(s.limits.least));
+  const OnlyDescribed scope;
+  return models::make_classifier(spec)->of_texts()->token_types();
+}
+}  // namespace
+
+std::vector<Column> input_columns(const models::ModelSpec& spec, const SettingValues& facts) {
+  if (!models::reads_text(*spec.family)) return {features_column(spec, facts)};
+  const auto said = facts.find("length");
+  const std::int64_t length =
+      said == facts.end() ? spec.whole("context") : std::get<std::int64_t>(said->second);
+  return {{"tokens", DType::I32, {length}, spec.whole("vocab")},
+          {"types", DType::I32, {length}, token_types_of(spec)},
+          {"lengths", DType::I32, {}, length + 1}};
+}
 
 Column features_column(const models::ModelSpec& spec, const SettingValues& facts) {
   const auto known = [&](std::string_view key) -> std::int64_t {

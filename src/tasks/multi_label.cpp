@@ -13,14 +13,14 @@ namespace aloft {
 
 Tensor MultiLabel::loss(const std::vector<Tensor>& columns) const {
   ModuleScope scope("", model_->policy());
-  return bce_with_logits(models::outputs_of(*model_, columns[0]), columns[1]);
+  return bce_with_logits(models::outputs_of(*model_, inputs_of(columns)), columns[1]);
 }
 
 Task::Named MultiLabel::evaluate(const std::vector<Tensor>& columns) const {
   Tensor logits, loss;
   {
     ModuleScope scope("", model_->policy());
-    logits = models::outputs_of(*model_, columns[0]);
+    logits = models::outputs_of(*model_, inputs_of(columns));
     loss = bce_with_logits(logits, columns[1]);
   }
   // Counting is no part of the model: in its low precision it would be rounded.

@@ -12,7 +12,7 @@ namespace aloft {
 
 Tensor Regression::loss(const std::vector<Tensor>& columns) const {
   ModuleScope scope("", model_->policy());
-  return mse_loss(models::outputs_of(*model_, columns[0]), columns[1]);
+  return mse_loss(models::outputs_of(*model_, inputs_of(columns)), columns[1]);
 }
 
 std::vector<Measure> Regression::measures(double loss, const std::vector<double>&,

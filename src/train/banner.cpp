@@ -24,7 +24,7 @@ std::string length_line(const BannerFacts& f) {
   const Recipe& r = f.session.recipe;
   const std::int64_t each = tokens_a_step(r);
   std::string batch = std::to_string(r.train.batch);
-  if (const std::int64_t tokens = tokens_an_example(r); tokens > 1)
+  if (const std::int64_t tokens = units_an_example(r); tokens > 1)
     batch += " x " + std::to_string(tokens);
   if (r.train.accumulate > 1) batch += fmt::format(" x {} micro-batches", r.train.accumulate);
   const std::int64_t tokens = f.tokens_before + each * (r.train.steps - f.begin.step);

@@ -4,9 +4,11 @@
 
 namespace aloft {
 
-void load_first_weights(const Recipe& recipe, nn::Module& model) {
-  if (recipe.model.init.empty()) return;
-  models::load_huggingface(models::open_huggingface(recipe.model.init), model);
+std::vector<std::string> load_first_weights(const Recipe& recipe, nn::Module& model) {
+  if (recipe.model.init.empty()) return {};
+  const models::HuggingFaceFolder folder = models::open_huggingface(recipe.model.init);
+  models::load_huggingface(folder, model);
+  return folder.fresh;
 }
 
 }  // namespace aloft

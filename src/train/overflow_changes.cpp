@@ -267,7 +267,7 @@ class Trying {
     runner->start();
     set_random_numbers(random_);
     begin_draws();
-    StepMaker maker(*session.optimizer, recipe.train.accumulate, tokens_an_example(recipe));
+    StepMaker maker(*session.optimizer, recipe.train.accumulate, units_an_example(recipe));
     const auto examples = run_.data().training(recipe, run_.position(), 0);
     maker.make(*runner, *examples, run_.step());
     const Programs& programs = *runner->programs();

@@ -188,7 +188,7 @@ void RecordedRun::evaluate_if_rate_depends(std::int64_t behind) {
 
 void RecordedRun::go_to_step(const std::function<void(const StepDone&)>& made) {
   const Recipe& recipe = session_.recipe;
-  StepMaker maker(*session_.optimizer, recipe.train.accumulate, tokens_an_example(recipe));
+  StepMaker maker(*session_.optimizer, recipe.train.accumulate, units_an_example(recipe));
   const auto examples = start_->data->training(recipe, position_);
   while (at_ < step_) {
     StepDone done = maker.make(*runner_, *examples, at_).numbers;
@@ -202,7 +202,7 @@ void RecordedRun::go_to_step(const std::function<void(const StepDone&)>& made) {
 StepDone RecordedRun::make_step() {
   ensure(at_ == step_, "a step is made from the state before it");
   const Recipe& recipe = session_.recipe;
-  StepMaker maker(*session_.optimizer, recipe.train.accumulate, tokens_an_example(recipe));
+  StepMaker maker(*session_.optimizer, recipe.train.accumulate, units_an_example(recipe));
   const auto examples = start_->data->training(recipe, position_, 0);
   StepDone done = maker.make(*runner_, *examples, at_).numbers;
   done.step = at_ + 1;

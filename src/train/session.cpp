@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "frontend/amp.h"
 #include "frontend/description.h"
 #include "frontend/layer_names.h"
@@ -142,7 +144,11 @@ void make_values(Session& s, bool takes_others) {
   twin.spec = s.spec;
   make_model(twin);
   take_values(variables_of(s.model(), *s.optimizer), variables_of(twin.model(), *twin.optimizer));
-  if (!takes_others) load_first_weights(s.recipe, s.model());
+  if (takes_others) return;
+  const std::vector<std::string> fresh = load_first_weights(s.recipe, s.model());
+  if (!fresh.empty())
+    log_warning("{} has no {}: they begin as those of a new model", s.recipe.model.init,
+                join(fresh, ", "));
 }
 
 std::unique_ptr<Runner> make_runner(Session& s) {

@@ -65,7 +65,7 @@ class Training {
     if (from_)
       refuse_other_types(from_->meta.missing_types, missing_types(model_),
                          recorded_device(directory_.known()));
-    maker_.emplace(*optimizer_, recipe_.train.accumulate, tokens_an_example(recipe_));
+    maker_.emplace(*optimizer_, recipe_.train.accumulate, units_an_example(recipe_));
     data_.fit(session_.spec);
     health_.emplace(optimizer_->scaler());
     judge_.emplace(recipe_.train, optimizer_->scaler());

@@ -10,11 +10,14 @@ from tensors import read_tensors, write_tensors
 
 FIXTURES = ROOT / "tests" / "fixtures"
 MODELS = sorted(config.parent.name for config in FIXTURES.glob("*/config.json"))
+CLASSIFIERS = [name for name in MODELS
+               if "ForSequenceClassification" in (FIXTURES / name / "config.json").read_text()]
 
 
 def tokens_file(path, rows=((1, 2, 3, 4, 5, 6), (6, 5, 4, 3, 2, 1))):
     content = struct.pack(f"<{len(rows) * len(rows[0])}i", *(i for row in rows for i in row))
-    write_tensors(path, {"tokens": ({"dtype": "I32", "shape": [len(rows), len(rows[0])]}, content)})
+    write_tensors(path, {"tokens": ({"dtype": "I32", "shape": [len(rows), len(rows[0])]}, content),
+                         "labels": ({"dtype": "I32", "shape": [2]}, struct.pack("<2i", 1, 0))})
     return path
 
 
@@ -22,7 +25,7 @@ class Families(ProgramTest):
     def writers(self):
         """The families of models that write text, each with its settings."""
         keys = json.loads(self.aloft("recipes", "--json").stdout)["keys"]
-        context = next(k for k in keys if k["key"] == "model.context")
+        context = next(k for k in keys if k["key"] == "model.context" and "gpt2" in k["families"])
         return {name: {k["key"] for k in keys if name in k.get("families", [name])}
                 for name in context["families"]}
 
@@ -86,6 +89,8 @@ class Families(ProgramTest):
             folder = self.sharded(name)
             self.aloft("score", folder, "--tokens", tokens, "--grads", "--out", "several")
             self.assertEqual(read_tensors(self.folder / "one"), read_tensors(self.folder / "several"), name)
+            if name in CLASSIFIERS:
+                continue
             whole = self.sharded(name, 1)
             said = [self.parsed("generate", of, "--prompt", "AB", "--tokens", 8, "--json")[0]["tokens"]
                     for of in (folder, whole)]

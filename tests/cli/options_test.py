@@ -46,7 +46,7 @@ OTHERS = {
                    **{f"--{key}": "of other families" for key in (
                        "kv_heads", "head_width", "score_width", "window", "window_from", "window_every",
                        "plain_every", "rotary_original", "filters", "channels", "height", "width", "features",
-                       "classes")}},
+                       "classes", "token_types", "positions", "padding")}},
     "explain precision": {"--device": "a place", "--set": "names its key", "--program": "which", "--json": "form"},
     "explain plan": {"--device": "a place", "--set": "names its key", "--json": "form"},
     "explain graph": {"--device": "a place", "--set": "names its key", "--program": "which", "--json": "form"},

@@ -184,7 +184,7 @@ TEST(HfLlama, EncodesAndDecodes) {
 TEST(HfLlama, PairsOfTextsHaveTypes) {
   const auto t = made_of(like_llama());
   const auto& pipeline = static_cast<const parts::PipelineTokenizer&>(*t);
-  const parts::Framed framed = pipeline.framed_pair(Ids{5}, Ids{6, 7});
+  const Framed framed = *pipeline.framed_pair(Ids{5}, Ids{6, 7});
   EXPECT_EQ(framed.ids, (Ids{1, 5, 1, 6, 7}));
   EXPECT_EQ(framed.types, (Ids{0, 0, 1, 1, 1}));
 }
@@ -359,7 +359,7 @@ TEST(HfPostProcessors, RobertaAndSequences) {
   const auto t = made_of(file);
   EXPECT_EQ(t->framed(Ids{1, 1}), (Ids{0, 1, 1, 1}));
   const auto& pipeline = static_cast<const parts::PipelineTokenizer&>(*t);
-  const parts::Framed framed = pipeline.framed_pair(Ids{7}, Ids{8});
+  const Framed framed = *pipeline.framed_pair(Ids{7}, Ids{8});
   EXPECT_EQ(framed.ids, (Ids{0, 7, 1, 1, 8, 1}));
   EXPECT_EQ(framed.types, (Ids(6, 0)));
 }

@@ -126,18 +126,20 @@ TEST_P(AnyFolder, SurvivesBeingWrittenAndReadAgain) {
   // What follows from other settings is written out.
   ModelSpec want = folder.spec;
   for (const ModelSetting& s : want.family->settings)
-    if (s.role.derived) want.settings[std::string(s.key)] = want.whole(s.key);
+    if (s.role.derived && !s.role.published.empty())
+      want.settings[std::string(s.key)] = want.whole(s.key);
   EXPECT_EQ(again.spec.settings, want.settings);
   const auto copy = make_module(again.spec);
   load_huggingface(again, *copy);
   for (const VariablePtr& p : model->parameters())
     EXPECT_EQ(bytes_of(*p), bytes_of(*copy->parameter(p->name.str()))) << p->name.str();
 }
-INSTANTIATE_TEST_SUITE_P(All, AnyFolder, testing::ValuesIn(fixture_models()), [](const auto& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, AnyFolder, testing::ValuesIn(fixture_folders()),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 INSTANTIATE_TEST_SUITE_P(All, Folder, testing::ValuesIn(kFolders), [](const auto& info) {
   std::string name = info.param;
   std::replace(name.begin(), name.end(), '-', '_');

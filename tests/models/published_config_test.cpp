@@ -279,6 +279,36 @@ TEST_F(PublishedConfig, WhatIsMissingIsWhatTheFamilyAssumes) {
   EXPECT_EQ(window({{"model_type", "mistral"}, {"sliding_window", 64}}), 64);
 }
 
+TEST_F(PublishedConfig, EncodersAreReadInBothSpellings) {
+  const json labels{{"0", "no"}, {"1", "perhaps"}, {"2", "yes"}};
+  const json five{{"model_type", "bert"},         {"id2label", labels},
+                  {"dtype", "float32"},           {"tie_word_embeddings", true},
+                  {"is_decoder", false},          {"add_cross_attention", false},
+                  {"classifier_dropout", nullptr}};
+  const json four{{"model_type", "bert"},
+                  {"id2label", labels},
+                  {"torch_dtype", "float32"},
+                  {"position_embedding_type", "absolute"},
+                  {"gradient_checkpointing", false},
+                  {"hidden_dropout_prob", 0.1},
+                  {"use_cache", true}};
+  const ModelSpec spec = read_huggingface_config(write(five));
+  EXPECT_EQ(spec, read_huggingface_config(write(four)));
+  EXPECT_EQ(spec.whole("classes"), 3);
+  EXPECT_EQ(spec.whole("context"), 512);
+  EXPECT_EQ(*spec.find("head_dropout"), SettingValue(-1.0));
+  EXPECT_EQ(*spec.find("dropout"), SettingValue(0.1));
+  json other = five;
+  other["num_labels"] = 2;
+  EXPECT_NE(refusal_of(other).find("id2label names 3"), std::string::npos);
+  // What no text has a row for; what says nothing of classes leaves them to the data.
+  const ModelSpec roberta = read_huggingface_config(
+      write({{"model_type", "roberta"}, {"max_position_embeddings", 514}, {"pad_token_id", 1}}));
+  EXPECT_EQ(roberta.whole("context"), 512);
+  EXPECT_EQ(roberta.whole("classes"), 0);
+  EXPECT_NE(refusal_of({{"model_type", "roberta"}, {"max_position_embeddings", 2}}), "none");
+}
+
 // A family's published size and its config's defaults are said once.
 template <class C>
 void expect_begins_as(const char* family, const char* size) {

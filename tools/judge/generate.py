@@ -25,7 +25,7 @@ from safetensors.numpy import load_file, save
 import measure
 from families import Tensors
 
-FAMILIES = ("apex_losses", "beams", "chat_templates", "checkpoints", "decoders", "gpt2", "jsonl", "optimizers",
+FAMILIES = ("apex_losses", "beams", "chat_templates", "checkpoints", "decoders", "encoders", "gpt2", "jsonl", "optimizers",
             "optimizer_papers", "optimizer_rules", "ops", "points", "resnet", "scaler", "schedules", "signatures", "tokenizer")
 FIXTURES = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures"
 TOLERANCE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 2e-6}

@@ -40,9 +40,8 @@ class PipelineTokenizer : public Tokenizer {
   std::optional<std::int32_t> end_of_text() const override { return end_of_text_; }
   bool is_special(std::int32_t id) const override;
   std::vector<std::int32_t> framed(std::vector<std::int32_t> ids) const override;
-  // Two texts, with which of them each id is of.
-  Framed framed_pair(std::span<const std::int32_t> first,
-                     std::span<const std::int32_t> second) const {
+  std::optional<Framed> framed_pair(std::span<const std::int32_t> first,
+                                    std::span<const std::int32_t> second) const override {
     return parts_.frame.frame(first, second);
   }
 

@@ -6,14 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "data/tokenizer.h"
 #include "data/tokenizers/parts/json_place.h"
 
 namespace aloft::parts {
-
-// Ids of a text or of two, and of which of them each is ("token type" of BERT).
-struct Framed {
-  std::vector<std::int32_t> ids, types;
-};
 
 // Puts a text's ids, or two texts', in order among fixed ids.
 class PostProcessor {

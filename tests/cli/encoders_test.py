@@ -1,0 +1,189 @@
+"""Classifiers of texts as a user has them: a folder of Hugging Face that is trained on texts with labels, judged, gone
+on with, asked and written."""
+import json
+import shutil
+import struct
+
+from program import ROOT, ProgramTest, main
+from tensors import read_tensors, write_tensors
+
+RECIPE = """[data]
+labelled = "train.jsonl"
+validation = 0.25
+length = 12
+[optimizer]
+lr = 3e-3
+clip_norm = 1
+[train]
+batch = 8
+steps = 60
+eval_every = 30
+checkpoint_minutes = 0
+"""
+GOOD, BAD, REST = ("fine", "lovely", "great"), ("poor", "dull", "awful"), ("a", "the", "film", "book", "was", "and", "it")
+
+
+def tokenizer(padding, pair=True):
+    """A tokenizer.json of whole words, with what BERT's puts around one text and two."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    order = special[1:3] + special[:1] + special[3:] if padding == 2 else special
+    vocab = {word: i for i, word in enumerate([*order, *GOOD, *BAD, *REST])}
+
+    def fixed(name, type_id):
+        return {"SpecialToken": {"id": name, "type_id": type_id}}
+
+    def text(name, type_id):
+        return {"Sequence": {"id": name, "type_id": type_id}}
+    second = int(pair)
+    return {
+        "version": "1.0", "truncation": None, "padding": None, "normalizer": {"type": "Lowercase"},
+        "added_tokens": [{"id": vocab[word], "content": word, "single_word": False, "lstrip": False, "rstrip": False,
+                          "normalized": False, "special": True} for word in special],
+        "pre_tokenizer": {"type": "Whitespace"}, "decoder": None,
+        "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                  "max_input_chars_per_word": 100, "vocab": vocab},
+        "post_processor": {
+            "type": "TemplateProcessing", "single": [fixed("[CLS]", 0), text("A", 0), fixed("[SEP]", 0)],
+            "pair": [fixed("[CLS]", 0), text("A", 0), fixed("[SEP]", 0), text("B", second), fixed("[SEP]", second)],
+            "special_tokens": {word: {"id": word, "ids": [vocab[word]], "tokens": [word]}
+                               for word in ("[CLS]", "[SEP]")}}}
+
+
+def texts(count, with_pairs=False):
+    """Of which one word says the label, at any place; numbers without a library."""
+    lines = []
+    for i in range(count):
+        label = i % 2
+        words = [REST[(i * 5 + 3 * k) % len(REST)] for k in range(3 + i % 4)]
+        words.insert(i % len(words), (GOOD if label else BAD)[i // 2 % 3])
+        line = {"text": " ".join(words), "label": label}
+        if with_pairs:
+            line["text_pair"] = "it was a film"
+        lines.append(json.dumps(line))
+    return "\n".join(lines) + "\n"
+
+
+class Encoders(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for name, padding in (("bert-tiny", 0), ("roberta-tiny", 2)):
+            shutil.copytree(ROOT / "tests" / "fixtures" / name, cls.folder / name)
+            (cls.folder / name / "tokenizer.json").write_text(json.dumps(tokenizer(padding, name == "bert-tiny")))
+        (cls.folder / "train.jsonl").write_text(texts(96))
+        (cls.folder / "pairs.jsonl").write_text(texts(96, with_pairs=True))
+        (cls.folder / "classify.toml").write_text(RECIPE)
+
+    def refused(self, *arguments, exit_code=2):
+        return self.aloft(*arguments, exit_code=exit_code).stderr.decode()
+
+    def evaluations(self, run):
+        lines = map(json.loads, (self.folder / run / "metrics.jsonl").read_text().splitlines())
+        return [line for line in lines if "val_loss" in line]
+
+    def bare(self, name, prefix):
+        """The folder without a head, as it is published before anybody trained one."""
+        shutil.copytree(self.folder / name, self.folder / f"{name}-bare")
+        tensors = read_tensors(self.folder / name / "model.safetensors")
+        write_tensors(self.folder / f"{name}-bare" / "model.safetensors",
+                      {n.removeprefix(prefix): t for n, t in tensors.items() if not n.startswith("classifier")})
+        config = json.loads((self.folder / name / "config.json").read_text())
+        for key in ("id2label", "label2id", "problem_type"):
+            config.pop(key)
+        config["architectures"] = [config["architectures"][0].removesuffix("ForSequenceClassification") + "Model"]
+        (self.folder / f"{name}-bare" / "config.json").write_text(json.dumps(config))
+        return f"{name}-bare"
+
+    def question(self, path, **rows):
+        def tensor(values):
+            flat = [i for row in values for i in (row if isinstance(row, list) else [row])]
+            shape = [len(values), len(values[0])] if isinstance(values[0], list) else [len(values)]
+            return {"dtype": "I32", "shape": shape}, struct.pack(f"<{len(flat)}i", *flat)
+        write_tensors(self.folder / path, {name: tensor(values) for name, values in rows.items()})
+
+    def test_texts_are_learnt_and_what_was_learnt_is_written(self):
+        for name in ("bert-tiny", "roberta-tiny"):
+            run = f"run-{name}"
+            self.aloft("train", "classify.toml", "--init", name, "--out", run)
+            self.assertGreater(self.evaluations(run)[-1]["val_accuracy"], 0.9, name)
+            record = json.loads((self.folder / run / "run.json").read_text())
+            self.assertEqual((record["task"], record["unit"], record["examples"]),
+                             ("classification", "examples", {"train": 72, "validation": 24}))
+            self.aloft("export", "hf", run, f"out-{name}")
+            self.question("q.safetensors", tokens=[[2, 5, 11, 3], [2, 8, 3, 0]], lengths=[4, 3], labels=[1, 0])
+            logits = {}
+            for model in (run, f"out-{name}"):
+                self.aloft("score", model, "--tokens", "q.safetensors", "--out", "a.safetensors", "--grads")
+                logits[model] = read_tensors(self.folder / "a.safetensors")["logits"]
+            self.assertEqual(*logits.values())
+            self.assertTrue((self.folder / f"out-{name}" / "tokenizer.json").exists())
+
+    def test_a_run_that_goes_on_is_the_run(self):
+        self.aloft("train", "classify.toml", "--init", "bert-tiny", "--out", "whole", "--steps", 6)
+        self.aloft("train", "classify.toml", "--init", "bert-tiny", "--out", "halves", "--steps", 3)
+        self.aloft("train", "classify.toml", "--init", "bert-tiny", "--out", "halves", "--steps", 6, "--resume")
+        last = [max((self.folder / run / "checkpoints").iterdir()) / "model.safetensors" for run in ("whole", "halves")]
+        self.assertEqual(last[0].read_bytes(), last[1].read_bytes())
+
+    def test_a_folder_without_a_head_gets_one_by_the_data(self):
+        for name, prefix in (("bert-tiny", "bert."), ("roberta-tiny", "roberta.")):
+            bare = self.bare(name, prefix)
+            said = self.aloft("train", "classify.toml", "--init", bare, "--out", f"run-{bare}", "--steps", 2)
+            self.assertIn("begin as those of a new model", said.stderr.decode())
+            self.assertIn("classifier", said.stderr.decode())
+            record = json.loads((self.folder / f"run-{bare}" / "run.json").read_text())
+            self.assertEqual(record["model"]["classes"], 2)
+            self.assertIn("aloft train", self.refused("score", bare, "--tokens", "none", "--out", "x", exit_code=3))
+            self.aloft("explain", "plan", bare, "--set", "data.length=8")
+            self.aloft("export", "hf", f"run-{bare}", f"out-{bare}")
+            config = json.loads((self.folder / f"out-{bare}" / "config.json").read_text())
+            self.assertTrue(config["architectures"][0].endswith("ForSequenceClassification"))
+
+    def test_pairs_and_texts_that_are_cut(self):
+        for name in ("bert-tiny", "roberta-tiny"):
+            said = self.aloft("train", "classify.toml", "--init", name, "--out", f"pairs-{name}", "--steps", 2, "--set",
+                              "data.labelled=pairs.jsonl", "--set", "data.length=9")
+            self.assertIn("of 96 texts are longer than 9 tokens and are cut", said.stderr.decode())
+        (self.folder / "bert-tiny-bad").mkdir()
+        for file in ("config.json", "model.safetensors"):
+            shutil.copy(self.folder / "roberta-tiny" / file, self.folder / "bert-tiny-bad" / file)
+        (self.folder / "bert-tiny-bad" / "tokenizer.json").write_text(json.dumps(tokenizer(2)))
+        said = self.refused("train", "classify.toml", "--init", "bert-tiny-bad", "--out", "x", "--set",
+                            "data.labelled=pairs.jsonl")
+        self.assertIn("E0727", said)
+        self.assertIn("types below 1", said)
+
+    def test_what_cannot_be_read_is_refused(self):
+        for line, says in (('{"text": "a"}', "no label"), ('{"label": 1}', "no text"), ("words", "not JSON"),
+                           ('{"text": "a", "label": "good"}', 'label "good"'), ('{"text": 1, "label": 1}', "text 1"),
+                           ('{"text": "a", "label": -1}', "label -1")):
+            (self.folder / "bad.jsonl").write_text('{"text": "a", "label": 0}\n' + line + "\n")
+            said = self.refused("train", "classify.toml", "--init", "bert-tiny", "--out", "x", "--set",
+                                "data.labelled=bad.jsonl", exit_code=3)
+            self.assertIn("bad.jsonl:2", said)
+            self.assertIn(says, said)
+        (self.folder / "many.jsonl").write_text(texts(8) + '{"text": "a", "label": 7}\n')
+        self.assertIn("E0716", self.refused("train", "classify.toml", "--init", "bert-tiny", "--out", "x", "--set",
+                                            "data.labelled=many.jsonl"))
+        self.assertIn("E0717", self.refused("train", "classify.toml", "--init", "bert-tiny", "--out", "x", "--set",
+                                            "data.labelled="))
+        self.assertIn("E0718", self.refused("generate", "bert-tiny", "--prompt", "a"))
+        self.assertIn("data.length", self.refused("train", "classify.toml", "--init", "roberta-tiny", "--out", "x",
+                                                  "--set", "data.length=20"))
+
+    def test_keys_of_other_models_are_refused_by_name(self):
+        shutil.copytree(self.folder / "bert-tiny", self.folder / "other")
+        plain = json.loads((self.folder / "bert-tiny" / "config.json").read_text())
+        for key, value in (("position_embedding_type", "relative_key"), ("is_decoder", True), ("hidden_act", "tanhexp"),
+                           ("add_cross_attention", True), ("problem_type", "regression"), ("embedding_size", 8)):
+            (self.folder / "other" / "config.json").write_text(json.dumps(plain | {key: value}))
+            said = self.refused("explain", "plan", "other", exit_code=3)
+            self.assertIn("E0631", said)
+            self.assertIn(key, said)
+        one = plain | {"id2label": {"0": "x"}}
+        (self.folder / "other" / "config.json").write_text(json.dumps(one))
+        self.assertIn("num_labels", self.refused("explain", "plan", "other", exit_code=3))
+
+
+if __name__ == "__main__":
+    main()
