@@ -151,6 +151,35 @@ TEST_F(CompareFunctions, ProductsInAnotherOrderAreTheSame) {
   EXPECT_TRUE(parted(dump("twice", twice), dump("one", one)).has_value());
 }
 
+// silu(gate(x)) * up(x): of two dumps that do not say where calls are made, one makes the gate
+// behind what it lets through.
+TEST_F(CompareFunctions, AGateBeforeOrBehindIsTheSame) {
+  // Without construct.json, as of level "op".
+  const auto bare = [&](const std::string& name,
+                        const std::vector<std::pair<std::string, Function>>& calls) {
+    Json data = Json::object();
+    for (const auto& [entry, f] : calls) data[entry] = f.entry();
+    return read(name, {{"task", "statistics"}, {"data", data}});
+  };
+  const auto gives = [](double norm) { return Function{"", norm}; };
+  const std::vector<std::pair<std::string, Function>> ours = {{"Torch.linear.0.forward", gives(7)},
+                                                              {"Torch.linear.1.forward", gives(4)},
+                                                              {"Torch.silu.0.forward", gives(2)},
+                                                              {"Torch.mul.0.forward", gives(3)}};
+  const std::vector<std::pair<std::string, Function>> theirs = {
+      {"Functional.linear.0.forward", gives(4)},
+      {"Functional.silu.0.forward", gives(2)},
+      {"Functional.linear.1.forward", gives(7)},
+      {"Tensor.mul.0.forward", gives(3)}};
+  EXPECT_FALSE(parted(bare("ours", ours), bare("theirs", theirs)).has_value());
+  EXPECT_EQ(all_.size(), 4u);
+  EXPECT_FALSE(parted(bare("theirs", theirs), bare("ours", ours)).has_value());
+  EXPECT_EQ(all_.size(), 4u);
+  auto wrong = ours;
+  wrong[1].second.gives = 4.4;
+  EXPECT_TRUE(parted(bare("wrong", wrong), bare("theirs", theirs)).has_value());
+}
+
 TEST_F(CompareFunctions, OperandsOfAProductInAnotherOrderAreTheSame) {
   const auto mul = [](double takes, double weight) {
     return Function{"Module.h.Block.forward.0", 6, takes, weight};

@@ -65,6 +65,51 @@ TEST_F(CompareSteps, AnotherUpdateIsNamed) {
       << all[1];
 }
 
+// A third of a bias of attention has no gradient but rounding: adagrad moves it as far as the rest,
+// in either run.
+TEST_F(CompareSteps, AVectorsUpdateMayBeLongerInEitherRun) {
+  const auto moved = [](double norm) {
+    Json data = Step().data();
+    data["Module.fc.Linear.forward.0"]["output"][0]["dtype"] = "torch.bfloat16";
+    data["Module.fc.Linear.parameters_update.0"]["bias"] = Json::array({tensor({96}, norm)});
+    return data;
+  };
+  const auto said_of = [&](double npu, double bench) {
+    put("npu", "step0", moved(npu), Json::object());
+    put("bench", "step0", moved(bench), Json::object());
+    return compare_runs({folder_ / "npu", folder_ / "bench", folder_ / "out", {}})[0].sentence;
+  };
+  EXPECT_TRUE(is_said(said_of(1.7, 1), "no divergence")) << said_of(1.7, 1);
+  EXPECT_TRUE(is_said(said_of(1, 1.7), "no divergence")) << said_of(1, 1.7);
+  EXPECT_TRUE(is_said(said_of(2, 1), "what the update adds to fc.bias")) << said_of(2, 1);
+  EXPECT_TRUE(is_said(said_of(1, 2), "what the update adds to fc.bias")) << said_of(1, 2);
+}
+
+// Behind an update in a low type max pooling may choose another element: the largest gradient is
+// then another one's, and all together are as long as before.
+TEST_F(CompareSteps, AnExtremeOfAGradientBehindAGateMayBeAnother) {
+  const auto step = [](double largest, double norm, bool low) {
+    Json data = Step{.update = 0.02}.data();
+    Json gradient = tensor({8, 4}, norm, low ? "torch.float16" : "torch.float32");
+    gradient["Max"] = largest;
+    data["Module.fc.Linear.backward.0"] = {{"input", Json::array({gradient})},
+                                           {"output", Json::array()}};
+    return data;
+  };
+  const auto said_behind = [&](double largest, double norm) {
+    for (const auto* name : {"step0", "step1"}) {
+      const bool is_first = std::string_view(name) == "step0";
+      put("npu", name, is_first ? step(1, 2, true) : step(largest, norm, true), Json::object());
+      put("bench", name, step(1, 2, false), Json::object());
+    }
+    const auto all = compare_runs({folder_ / "npu", folder_ / "bench", folder_ / "out", {}});
+    return is_said(all[0].sentence, "no divergence") ? all[1].sentence : all[0].sentence;
+  };
+  EXPECT_TRUE(is_said(said_behind(0.992, 2), "no divergence")) << said_behind(0.992, 2);
+  EXPECT_TRUE(is_said(said_behind(0.98, 2), "in Max")) << said_behind(0.98, 2);
+  EXPECT_TRUE(is_said(said_behind(0.992, 1.984), "first divergence")) << said_behind(0.992, 1.984);
+}
+
 // A search for the loss scale skips steps: that is no mistake of the layer that overflows first.
 TEST_F(CompareSteps, AStepThatTheLossScaleSkipsIsNoMistakeOfALayer) {
   const auto step = [&](const char* norm, double largest, double scale, bool skipped) {

@@ -523,6 +523,24 @@ TEST_F(Compare, ValuesThatAreTheSameLeaveNothingToExplain) {
   EXPECT_EQ(parted(run(10 * (1 - 0x1p-8), 1), run(10, 1)), "");
 }
 
+// Rows of a table in another order make the first layer that mixes rows another one, no later one.
+TEST_F(Compare, AnotherOrderIsACauseOfTheFirstLayerAlone) {
+  const auto run = [](double first, double second) {
+    const Json weight = {{"weight", tensor({9, 4}, 3)}};
+    Json tokens = tensor({2, 4}, 5, "torch.int64"), data = Json::object();
+    data["Module.wte.Embedding.forward.0"] = forward(tokens, tensor({2, 4}, 7), weight);
+    for (int i = 0; i < 2; ++i)
+      data["Module.h." + std::to_string(i) + ".proj.Linear.forward.0"] =
+          forward(tensor({2, 4}, i == 0 ? first : second), tensor({2, 4}, 8));
+    return data;
+  };
+  const std::string order = "statistics see no order";
+  const std::string early = parted(run(2, 3), run(1, 3)), late = parted(run(1, 2), run(1, 3));
+  EXPECT_NE(early.find(order), std::string::npos) << early;
+  EXPECT_NE(late.find("what h.1.proj takes"), std::string::npos) << late;
+  EXPECT_EQ(late.find(order), std::string::npos) << late;
+}
+
 TEST_F(Compare, TheLineIsThatOfTheRunThatHasOne) {
   const Json right = {
       {"Module.fc.Linear.forward.0", forward(tensor({4, 4}, 1), tensor({4, 4}, 2))}};

@@ -36,6 +36,19 @@ TEST(Probe, AShapeHasTheRowsOfTheRun) {
   EXPECT_EQ(shape_of({"x", {DType::F32, Shape{}}}, {.elements = 1}), std::vector<std::int64_t>());
 }
 
+// Lines of Aloft's own source, which calls the models of recipes, say nothing of a program.
+TEST(Probe, LinesAreThoseOfTheProgram) {
+  std::string own = __FILE__;
+  const std::string_view test = "tests/unit/dump_test.cpp";
+  own.replace(own.rfind(test), test.size(), "src/tasks/language_model.cpp");
+  LookedAt library = value("call:a#0.output", 0), user = value("call:b#0.output", 1);
+  library.file = own;
+  const auto stack = Dump({library, user}, {{"a", "A"}, {"b", "B"}}, "module").stack();
+  ASSERT_EQ(stack.size(), 1u);
+  EXPECT_EQ(stack["0"][0][0], "Module.b.B.forward.0");
+  EXPECT_NE(stack["0"][1][0].get<std::string>().find("File model.cpp, line 7"), std::string::npos);
+}
+
 TEST(Probe, CallsOfModulesAreNamedAsMsprobeDoes) {
   const Dump dump(
       {value("call:m.fc#0.input", 0), value("call:m.fc#0.output", 1), value("call:m.fc#1.input", 1),

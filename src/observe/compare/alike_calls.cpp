@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -27,7 +26,7 @@ constexpr double kMuchNearer = 0.1;
 // The work of a table of two rows of calls.
 constexpr std::size_t kLargestTable = 4'000'000;
 
-using Found = std::vector<std::pair<const Entry*, const Entry*>>;
+using Found = CallPairs;
 
 std::vector<const Record*> floats_of(const Entry& call, Part part) {
   std::vector<const Record*> all;
@@ -91,44 +90,6 @@ double given_apart(const Entry& a, const Entry& b) {
   return most;
 }
 
-// For each of as many calls with the same numbers the place of its partner: the same, but for those
-// that are apart there, and not where others are. `s * z - z * 0.5` has two products, and a
-// compiler may make either first.
-std::vector<std::size_t> partners_by_number(const Calls& npu, const Calls& bench) {
-  std::vector<std::size_t> partner(npu.size());
-  std::iota(partner.begin(), partner.end(), std::size_t{0});
-  if (npu.empty() || npu.size() > kLargestTable / npu.size()) return partner;
-  std::map<std::size_t, double> off;  // how far, by the place
-  for (std::size_t i = 0; i < npu.size(); ++i)
-    if (const double size = given_apart(*npu[i], *bench[i]); size > 0) off.emplace(i, size);
-  std::vector<std::tuple<double, std::size_t, std::size_t>> nearer;
-  for (const auto& [i, own] : off)
-    for (const auto& [j, other] : off) {
-      if (i == j) continue;
-      const double size = given_apart(*npu[i], *bench[j]);
-      if (size <= kFedAlike && size <= kMuchNearer * std::min(own, other))
-        nearer.emplace_back(size, i, j);
-    }
-  std::ranges::sort(nearer);
-  std::map<std::size_t, std::size_t> to;
-  std::set<std::size_t> taken;
-  for (const auto& [size, i, j] : nearer)
-    if (!to.contains(i) && taken.insert(j).second) to.emplace(i, j);
-  // What has taken the place of a call that found no other is none.
-  for (bool again = true; again;) {
-    again = false;
-    for (auto it = to.begin(); it != to.end(); ++it)
-      if (!taken.contains(it->first) || !to.contains(it->second)) {
-        taken.erase(it->second);
-        to.erase(it);
-        again = true;
-        break;
-      }
-  }
-  for (const auto& [i, j] : to) partner[i] = j;
-  return partner;
-}
-
 // Takes from both rows, in order, those calls whose likeness is the most in all.
 void take_given_alike(Calls& npu, Calls& bench, Found& pairs) {
   const std::size_t width = bench.size() + 1;
@@ -185,7 +146,54 @@ double given_elements(const Entry& call) {
   return most;
 }
 
-std::vector<std::pair<const Entry*, const Entry*>> pair_alike(Calls npu, Calls bench) {
+void exchange_alike(CallPairs& pairs, const Calls& npu, const Calls& bench) {
+  struct Off {
+    const Entry* call;
+    double size;  // how far it is from its partner; 1 where it has none
+  };
+  std::vector<Off> ours, theirs;
+  std::map<const Entry*, const Entry*> holders;  // of calls of the second run that are off
+  for (const auto& [a, b] : pairs)
+    if (const double size = given_apart(*a, *b); size > 0) {
+      ours.push_back({a, size}), theirs.push_back({b, size});
+      holders.emplace(b, a);
+    }
+  for (const Entry* a : npu) ours.push_back({a, 1});
+  for (const Entry* b : bench) theirs.push_back({b, 1});
+  if (ours.empty() || theirs.size() > kLargestTable / ours.size()) return;
+  std::vector<std::tuple<double, std::size_t, std::size_t>> nearer;
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    for (std::size_t k = 0; k < theirs.size(); ++k) {
+      const double size = given_apart(*ours[i].call, *theirs[k].call);
+      if (size <= kFedAlike && size <= kMuchNearer * std::min(ours[i].size, theirs[k].size))
+        nearer.emplace_back(size, i, k);
+    }
+  std::ranges::sort(nearer);
+  std::map<const Entry*, const Entry*> to;
+  std::set<std::size_t> taken;
+  for (const auto& [size, i, k] : nearer)
+    if (!to.contains(ours[i].call) && taken.insert(k).second)
+      to.emplace(ours[i].call, theirs[k].call);
+  // Nothing takes the partner of a call that has found no other.
+  const auto is_held = [&](const auto& one) {
+    const auto holder = holders.find(one.second);
+    return holder != holders.end() && !to.contains(holder->second);
+  };
+  while (std::erase_if(to, is_held) > 0) continue;
+  std::set<const Entry*> found;
+  for (const auto& [call, partner] : to) found.insert(partner);
+  Calls left;  // whose partner has found another
+  for (const auto& [call, partner] : pairs)
+    if (to.contains(call) && !found.contains(partner)) left.push_back(partner);
+  std::erase_if(pairs, [&](const auto& pair) { return to.contains(pair.first); });
+  pairs.insert(pairs.end(), to.begin(), to.end());
+  // A mistake gives what no other call does: it is what is left.
+  auto next = left.begin();
+  for (const Entry* call : npu)
+    if (!to.contains(call) && next != left.end()) pairs.emplace_back(call, *next++);
+}
+
+CallPairs pair_alike(Calls npu, Calls bench) {
   Found pairs;
   const auto by_number = [](Calls& calls) {
     std::ranges::stable_sort(calls, {}, [](const Entry* e) { return e->number(); });
@@ -199,8 +207,10 @@ std::vector<std::pair<const Entry*, const Entry*>> pair_alike(Calls npu, Calls b
   const bool are_counted_there =
       std::ranges::all_of(npu, has_tap) && std::ranges::all_of(bench, has_tap);
   if (are_counted_there ? have_same_numbers(npu, bench) : npu.size() == bench.size()) {
-    const std::vector<std::size_t> partner = partners_by_number(npu, bench);
-    for (std::size_t i = 0; i < npu.size(); ++i) pairs.emplace_back(npu[i], bench[partner[i]]);
+    Found by_number;
+    for (std::size_t i = 0; i < npu.size(); ++i) by_number.emplace_back(npu[i], bench[i]);
+    exchange_alike(by_number, {}, {});
+    pairs.insert(pairs.end(), by_number.begin(), by_number.end());
     return pairs;
   }
   take_given_alike(npu, bench, pairs);

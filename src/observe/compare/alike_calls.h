@@ -10,6 +10,7 @@
 namespace aloft::compare {
 
 using Calls = std::vector<const Entry*>;
+using CallPairs = std::vector<std::pair<const Entry*, const Entry*>>;
 
 // Pairs of the first run's calls and the second's, each in one at most. What two calls were fed
 // says it best: a mistake in a call leaves that as it is. Where the dumps have no record of it,
@@ -17,7 +18,12 @@ using Calls = std::vector<const Entry*>;
 // another of them gives (`s * z - z * 0.5` made in either order); of runs with other numbers (one
 // has a call more, or has not kept one) those are, in order, that give nearly the same, and what is
 // left is counted from them.
-std::vector<std::pair<const Entry*, const Entry*>> pair_alike(Calls npu, Calls bench);
+CallPairs pair_alike(Calls npu, Calls bench);
+
+// Of pairs of calls that may all be one another: those that are apart, and what has no partner
+// (`npu`, `bench`), are paired anew where they give the same crosswise: `s * z - z * 0.5` made in
+// either order, a gate before or behind what it lets through.
+void exchange_alike(CallPairs& pairs, const Calls& npu, const Calls& bench);
 
 // How many elements a call gives: of its largest result; -1 where it has no record of one.
 double given_elements(const Entry& call);

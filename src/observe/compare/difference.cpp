@@ -18,6 +18,9 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 // still noise. A call may enlarge what its inputs are off: a softmax by its logits, a norm by what
 // it divides by.
 constexpr double kTimesNoise = 4, kTimesInputs = 8;
+// An extreme of gradients is a single element's, which a gate may let through or not.
+constexpr double kTimesGate = 2;
+constexpr double kUnitLow = 0x1p-24;  // units of low types are more
 
 bool is_float(const Record& r) { return unit_of(r.type) > 0; }
 
@@ -43,12 +46,18 @@ bool is_mask(const Record& r) {
   return or_zero(r.min) > 0.5 * largest_of(r) && or_zero(r.max) < 0.5 * largest_of(r);
 }
 
+// Elements without a gradient make that of either run longer: it is measured by the longer one.
+bool is_vectors_update(const Record& n, const Record& b) {
+  return n.part == Part::Update && std::min(n.shape.size(), b.shape.size()) < 2;
+}
+
 // Nothing where there is no figure that both have.
 std::optional<Difference> of_figures(const Record& n, const Record& b, double natural) {
   const double elements = std::max(1.0, b.elements());
   const double norm = std::max({or_zero(b.norm), natural});
   const double typical = norm / std::sqrt(elements);
-  const double largest = std::max({or_zero(b.max), or_zero(b.min), natural / std::sqrt(elements)});
+  double largest = std::max({or_zero(b.max), or_zero(b.min), natural / std::sqrt(elements)});
+  if (is_vectors_update(n, b)) largest = std::max({largest, or_zero(n.max), or_zero(n.min)});
   const auto scale_or = [](double scale, double otherwise) {
     return scale > 0 ? scale : otherwise;
   };
@@ -184,8 +193,26 @@ class Judge {
       judged.size = e->relative_distance;
     } else if (is_float(*r.npu)) {
       judged.difference.allowed = allowed(m, r, inputs);
+      if (judged.difference.is_more() && is_of_a_gate(m, r, factor, judged.difference))
+        judged.difference.allowed *= kTimesGate;
     }
     return judged;
+  }
+
+  // Of parameters that were trained apart in a low type: whether an extreme alone is off, by no
+  // more than a gate (relu, max pooling) that is open in one run and closed in the other may make
+  // it: such an element has a gradient or has none.
+  bool is_of_a_gate(const Moment& m, const RecordPair& r, double factor,
+                    const Difference& d) const {
+    const bool is_extreme = d.of == "Max" || d.of == "Min";
+    const bool is_backward = m.entry->npu->direction == Direction::Backward;
+    if (!is_extreme || !is_backward || !(noise_.drift() > 0) || !(noise_.coarsest() > kUnitLow))
+      return false;
+    if (!(d.size <= kTimesGate * d.allowed)) return false;
+    Record n = *r.npu, b = *r.bench;
+    for (Record* const one : {&n, &b}) one->max.number.reset(), one->min.number.reset();
+    const auto rest = difference({&n, &b}, factor, 0);
+    return rest && rest->size <= d.allowed;
   }
 
   // Gradients of a scaled loss, or of the sum of several, are those of the mean loss times that.
@@ -288,11 +315,14 @@ class Judge {
     const bool is_vector = std::min(r.npu->shape.size(), r.bench->shape.size()) < 2;
     const double share = Drift().share(noise_.coarsest()) + noise_.drift();
     const double matrix = std::max(2 * noise_.most(), kTimesNoise * noise_.level()) + share * share;
-    return std::min(is_vector ? 10 * matrix + share : matrix, is_vector ? 0.5 : 0.3);
+    // Twice or half of what is right is seen in any case.
+    return std::min(is_vector ? 10 * matrix + share : matrix, is_vector ? 0.48 : 0.3);
   }
 
   // Of a parameter's gradient, from the gradient that reaches its module and what the module takes.
   double natural_size(const EntryPair& entry, const RecordPair& r) const {
+    if (is_vectors_update(*r.npu, *r.bench))
+      return std::max(or_zero(r.npu->norm), or_zero(r.bench->norm));
     if (r.npu->part != Part::Gradient) return 0;
     const auto first = [](const EntryPair* p, Part part) -> const Record* {
       if (p)

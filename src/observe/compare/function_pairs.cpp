@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <vector>
@@ -114,13 +115,35 @@ void pair_rows(const Calls& ours, const Calls& theirs, PartnerOf& partners) {
       longest[i * width + j] =
           a[i] == b[j] ? longest[(i + 1) * width + j + 1] + 1
                        : std::max(longest[(i + 1) * width + j], longest[i * width + j + 1]);
+  PartnerOf row;
   for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
     if (a[i] == b[j])
-      partners[ours[i++]] = theirs[j++];
+      row[ours[i++]] = theirs[j++];
     else if (longest[(i + 1) * width + j] >= longest[i * width + j + 1])
       ++i;
     else
       ++j;
+  }
+  // The same calls may stand elsewhere in the row.
+  struct Alike {
+    CallPairs pairs;
+    Calls npu, bench;
+  };
+  std::map<std::pair<std::string, double>, Alike> alike;
+  std::set<const Entry*> taken;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    Alike& of = alike[{a[i].name, a[i].elements}];
+    const auto it = row.find(ours[i]);
+    if (it == row.end())
+      of.npu.push_back(ours[i]);
+    else
+      of.pairs.emplace_back(*it), taken.insert(it->second);
+  }
+  for (std::size_t j = 0; j < b.size(); ++j)
+    if (!taken.contains(theirs[j])) alike[{b[j].name, b[j].elements}].bench.push_back(theirs[j]);
+  for (auto& [name, of] : alike) {
+    exchange_alike(of.pairs, of.npu, of.bench);
+    partners.insert(of.pairs.begin(), of.pairs.end());
   }
 }
 

@@ -55,6 +55,25 @@ bool is_table_alike(const std::vector<Compared>& all, const Compared& c) {
          });
 }
 
+// Whether the module of the same name in another layer took the same: rows in another order would
+// have made that something else, too.
+bool has_agreed_in_another_layer(const std::vector<Compared>& all, const Compared& first) {
+  const auto name_of = [](const Entry& e) {
+    std::string name = e.path;
+    std::erase_if(name, [](char c) { return c >= '0' && c <= '9'; });
+    return name;
+  };
+  const Entry& own = *first.moment.entry->npu;
+  for (const Compared& c : all) {
+    if (&c == &first) break;  // what comes behind it does not show anything
+    const Entry& e = *c.moment.entry->npu;
+    if (e.is_module && e.direction == own.direction && has_part(c, Part::Input) &&
+        !c.difference.is_more() && e.path != own.path && name_of(e) == name_of(own))
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string data_remark(const std::vector<Compared>& all, const Compared& first) {
@@ -99,7 +118,7 @@ std::string group_remark(const std::vector<Compared>& all, const Compared& first
 std::string order_remark(const std::vector<Compared>& all, const Compared& first) {
   const Entry& e = *first.moment.entry->npu;
   if (!e.is_module || e.direction != Direction::Forward || !is_by_statistics(first)) return "";
-  if (record_of(first).part == Part::Input &&
+  if (record_of(first).part == Part::Input && !has_agreed_in_another_layer(all, first) &&
       std::ranges::any_of(all, [&](const Compared& c) { return is_table_alike(all, c); }))
     return "; statistics see no order: whether a table before it was read in the same one, by the "
            "same tokens, dumps of `--task tensor` say";
