@@ -115,11 +115,12 @@ class Head : public Prepared {
   std::int64_t rows_of_chunk() const {
     const std::int64_t row = classes_ * static_cast<std::int64_t>(size_of(type_));
     const std::int64_t all = std::max<std::int64_t>(1, most_), fit = kChunkBytes / row;
-    // Several chunks take their sums beside the logits.
+    if (fit >= all) return all;
+    // Several chunks would take their sums besides.
     const bool sums = does_ != Does::Loss && type_ != DType::F32;
     const std::int64_t beside =
         sums ? classes_ * width_ * static_cast<std::int64_t>(sizeof(float)) : 0;
-    if (fit >= all || (all <= kChunkRows && all * row <= kChunkBytes + beside)) return all;
+    if (all <= kChunkRows && all * row <= kChunkBytes + beside) return all;
     const std::int64_t most = std::clamp(fit / 32 * 32, std::int64_t{64}, kChunkRows);
     return std::min(all, even_part(all, most, 32));
   }
