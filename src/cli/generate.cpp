@@ -10,6 +10,7 @@
 #include "cli/option_checks.h"
 #include "cli/verb.h"
 #include "frontend/amp.h"
+#include "infer/beam_search.h"
 #include "infer/chat_prompt.h"
 #include "infer/prompt_file.h"
 #include "runtime/threads.h"
@@ -172,7 +173,7 @@ Action generate_verb(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--length-penalty", o->length_penalty,
                  "a beam's log-probability is divided by its length to this power")
-      ->check(number_between(-100, 100))
+      ->check(number_between(-BeamOptions::kMostPenalty, BeamOptions::kMostPenalty))
       ->capture_default_str();
   const CLI::Option* tokens =
       app.add_option("--tokens", o->tokens,

@@ -110,6 +110,23 @@ std::int64_t longest_of(const std::vector<ModelPrompt>& prompts) {
   return static_cast<std::int64_t>(longest);
 }
 
+// Of a prompt that the context has no room for the end alone is read: that is said of a text, and
+// no conversation can do without its beginning.
+void check_lengths(std::int64_t context, const std::vector<ModelPrompt>& prompts, bool is_answer) {
+  const std::int64_t most = context - 1;
+  for (const ModelPrompt& p : prompts) {
+    const std::int64_t count = std::ssize(p.tokens);
+    if (count <= most) continue;
+    if (is_answer)
+      throw UserError("E0700", "a conversation is longer than the context")
+          .saw(fmt::format("{} tokens: {}", count, in_quotes(p.text)))
+          .need(fmt::format("at most {}", most))
+          .advice("fewer or shorter messages");
+    log_warning("prompt {} has {} tokens: the last {} are read, there is no room for more",
+                in_shell(p.text), count, most);
+  }
+}
+
 void say_memory(const Generator& generator, std::size_t texts) {
   log_info("{} texts, {} at once: {}; of it {} of keys and values, for up to {} tokens a text",
            texts, generator.rows(), arenas_text(generator.plan()),
@@ -187,6 +204,7 @@ void generate_texts(const GenerateOptions& o, SavedModel& saved,
   Generator generator(*saved.model, static_cast<int>(o.threads.value_or(0)), rows,
                       kSmallerGenerator, longest_of(prompts) + o.tokens,
                       rows > 1 && prompts.size() > 1 ? RowLengths::Own : RowLengths::Equal);
+  check_lengths(saved.model->context(), prompts, is_answer);
   if (!o.prompts.empty()) say_memory(generator, wanted.size());
   saved.load();  // into the memory of its programs
   DrawOptions draw{o.tokens, saved.tokenizer->vocab_size(), ends, o.sampling};
@@ -215,6 +233,14 @@ void generate_beams(const GenerateOptions& o, SavedModel& saved,
   Generator generator(*saved.model, static_cast<int>(o.threads.value_or(0)), o.beams,
                       "fewer --beams or --tokens, a smaller model, or a machine with more memory",
                       longest_of(prompts) + o.tokens);
+  const BeamOptions search{o.tokens, saved.tokenizer->vocab_size(), ends, o.length_penalty};
+  for (std::size_t p = 0; p < prompts.size(); ++p) try {
+      check_beams(generator, prompts[p].tokens, search);
+    } catch (UserError& e) {
+      if (!o.prompts.empty()) e.add_line("prompt", in_quotes(prompts[p].text));
+      e.add_line("try", "a smaller --tokens, or a shorter prompt");
+      throw;
+    }
   if (!o.prompts.empty()) say_memory(generator, prompts.size() * static_cast<std::size_t>(o.beams));
   saved.load();
   Results results(o, prompts, is_answer);
@@ -222,9 +248,7 @@ void generate_beams(const GenerateOptions& o, SavedModel& saved,
   for (std::size_t p = 0; p < prompts.size(); ++p) {
     results.announce(p);
     const double start = monotonic_seconds();
-    const BeamText best =
-        search_beams(generator, prompts[p].tokens,
-                     {o.tokens, saved.tokenizer->vocab_size(), ends, o.length_penalty});
+    const BeamText best = search_beams(generator, prompts[p].tokens, search);
     GrowingText text(*saved.tokenizer, {}, is_answer);
     std::string shown;
     for (const std::int32_t token : best.tokens) shown += text.add(token);

@@ -1,5 +1,7 @@
 #include "data/jsonl.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -75,7 +77,7 @@ std::string_view keys_of(JsonlKind kind) {
 }
 
 JsonlReader::JsonlReader(const Path& path, std::optional<JsonlKind> kind)
-    : file_(path), kind_(kind) {}
+    : file_(path), size_(size_of_file(path)), kind_(kind) {}
 
 std::string JsonlReader::place() const {
   return file_.path().string() + ":" + std::to_string(number_);
@@ -107,6 +109,11 @@ bool JsonlReader::next_bytes(std::string_view& bytes) {
     const std::size_t got = file_.read_at(begin_ + looked, std::span(held_).subspan(looked));
     held_.resize(looked + got);
     is_read_ = got < kPiece;
+    if (is_read_ && begin_ + held_.size() < size_)
+      throw EnvironmentError("E0608", "a file was cut short while it was in use")
+          .at(file_.path().string())
+          .saw(fmt::format("{} bytes of {}", begin_ + held_.size(), size_))
+          .advice("put the file back, or begin anew without it");
     end = held_.find('\n', looked);
   }
   if (end == std::string::npos) end = held_.size();

@@ -56,6 +56,7 @@ class JsonlReader {
                            const std::string& advice) const;
 
   InputFile file_;
+  std::uint64_t size_;  // when it was opened
   std::optional<JsonlKind> kind_;
   std::string held_;    // bytes of the file from `begin_` on
   std::size_t at_ = 0;  // of them, where the next line begins

@@ -37,7 +37,10 @@ struct Kept {
   bool ended = false;
 };
 
-void check(const Generator& generator, std::span<const std::int32_t> prompt, const BeamOptions& o) {
+}  // namespace
+
+void check_beams(const Generator& generator, std::span<const std::int32_t> prompt,
+                 const BeamOptions& o) {
   const auto out_of_range = [](const std::string& saw, const std::string& need) {
     return UserError("E0700", "an option of beam search is out of range").saw(saw).need(need);
   };
@@ -45,8 +48,9 @@ void check(const Generator& generator, std::span<const std::int32_t> prompt, con
     throw UserError("E0812", "beam search has one beam").need("a generator of two rows or more");
   if (o.ids < 1) throw out_of_range("ids = " + std::to_string(o.ids), "1 or more");
   if (o.tokens < 1) throw out_of_range("tokens = " + std::to_string(o.tokens), "1 or more");
-  if (!std::isfinite(o.length_penalty))
-    throw out_of_range("length_penalty = " + shortest(o.length_penalty), "a finite number");
+  if (!(std::abs(o.length_penalty) <= BeamOptions::kMostPenalty))  // the powers are numbers of fp32
+    throw out_of_range("length_penalty = " + shortest(o.length_penalty),
+                       "at most " + shortest(BeamOptions::kMostPenalty) + " either way");
   // The last token is never fed; a prompt leaves one position free.
   const auto length = static_cast<std::int64_t>(prompt.size());
   if (length > 1 && length >= generator.longest())
@@ -58,6 +62,8 @@ void check(const Generator& generator, std::span<const std::int32_t> prompt, con
                        std::to_string(generator.longest() + 1) +
                            " in all, which the context has room for: beams forget nothing");
 }
+
+namespace {
 
 // The likeliest `wanted` of all that are one token longer, likeliest first.
 std::vector<Continued> continuations(const Generator& generator, const std::vector<Beam>& beams,
@@ -93,7 +99,9 @@ void keep_best(std::vector<Kept>& kept, std::vector<Kept> ended) {
   const std::size_t places = kept.size();
   kept.insert(kept.end(), std::make_move_iterator(ended.begin()),
               std::make_move_iterator(ended.end()));
-  std::ranges::stable_sort(kept, std::greater{}, &Kept::score);
+  // A free place is behind every text, whatever its score.
+  std::ranges::stable_sort(kept, std::greater{},
+                           [](const Kept& k) { return std::pair(k.is_text, k.score); });
   kept.resize(places);
 }
 
@@ -101,7 +109,7 @@ void keep_best(std::vector<Kept>& kept, std::vector<Kept> ended) {
 
 BeamText search_beams(Generator& generator, std::span<const std::int32_t> prompt,
                       const BeamOptions& o) {
-  check(generator, prompt, o);
+  check_beams(generator, prompt, o);
   const auto beams = static_cast<std::size_t>(generator.rows());
   generator.start(prompt);
   std::vector<Beam> running(beams);  // at first they are one, and count once

@@ -14,7 +14,8 @@ struct BeamOptions {
   std::int64_t tokens = 100;       // at most so many; 1 or more
   std::int64_t ids = INT64_MAX;    // of Generator::logits()
   std::vector<std::int32_t> ends;  // tokens that end a text
-  double length_penalty = 1;       // a text's score is its log-probability / tokens^this
+  static constexpr double kMostPenalty = 5;
+  double length_penalty = 1;  // a text's score is its log-probability / tokens^this
 };
 
 // The best text.
@@ -33,5 +34,9 @@ struct BeamText {
 // where a logit is no finite number.
 BeamText search_beams(Generator& generator, std::span<const std::int32_t> prompt,
                       const BeamOptions& options);
+
+// The errors of search_beams() that are known before it begins, for whoever has many prompts.
+void check_beams(const Generator& generator, std::span<const std::int32_t> prompt,
+                 const BeamOptions& options);
 
 }  // namespace aloft

@@ -27,7 +27,12 @@ std::vector<std::int32_t> published_ends(const Path& folder) {
     if (!path_exists(folder / name)) continue;
     constexpr std::uint64_t kLimit = 1 << 20;
     const nlohmann::json config = parse_json(read_file(folder / name, kLimit));
-    const auto said = config.is_object() ? config.find("eos_token_id") : config.end();
+    if (!config.is_object())
+      throw DataError("E0631", "a published file is no JSON object")
+          .at((folder / name).string())
+          .saw(config.is_discarded() ? "text that is not JSON" : json_text(config))
+          .need("an object, as transformers writes it");
+    const auto said = config.find("eos_token_id");
     if (said == config.end() || said->is_null()) continue;
     const nlohmann::json list = said->is_array() ? *said : nlohmann::json::array({*said});
     const auto is_id = [](const nlohmann::json& id) {

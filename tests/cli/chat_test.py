@@ -129,6 +129,9 @@ class Chat(ProgramTest):
         self.assertEqual([t["prompt"] for t in texts], prompts)
         for text, prompt in zip(texts, prompts):
             self.assertEqual(text["text"], self.go_on(prompt, "--tokens", 5))
+        long = self.aloft("generate", "model", "--message", "x" * 300, *asked, exit_code=2)
+        self.assertEqual(long.stdout, b"")
+        self.assertIn(b"longer than the context", long.stderr)
         self.assertIn(b"no conversation", self.aloft("generate", "model", "--prompt", "a", "--system", "b",
                                                      exit_code=2).stderr)
 

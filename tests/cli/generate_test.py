@@ -52,6 +52,11 @@ class Generate(ProgramTest):
         self.assertNotIn("context", self.aloft("generate", "run", "--prompt", "a", "--tokens",
                                                5).stderr.decode())
 
+    def test_a_prompt_longer_than_the_context_is_said(self):
+        said = self.aloft("generate", "run", "--prompt", "the quick brown fox", "--tokens", 1).stderr.decode()
+        self.assertRegex(said, r"prompt .*the quick.* has 19 tokens: the last 7 are read")
+        self.assertNotIn("are read", self.aloft("generate", "run", "--prompt", "the qui", "--tokens", 0).stderr.decode())
+
     def test_a_stop_string_ends_the_text_before_it(self):
         whole = self.text("--prompt", "the", "--tokens", 60, "--seed", 5).decode("utf-8", "replace")
         stop = whole[20:23]
@@ -137,6 +142,13 @@ class Generate(ProgramTest):
         (self.folder / "two.txt").write_text("quick\nthe\n")
         both = self.parsed("generate", "wide", "--prompts", "two.txt", "--tokens", 12, "--beams", 4, "--json")
         self.assertEqual(both[1]["tokens"], best["tokens"])
+        for penalty in (-5, 5):
+            [far] = self.parsed(*asked[:-1], 60, "--beams", 4, "--length-penalty", penalty, "--json")
+            self.assertEqual(len(far["tokens"]), 60)
+        (self.folder / "long.txt").write_text("quick\n" + "x" * 70 + "\n")
+        late = self.aloft("generate", "wide", "--prompts", "long.txt", "--tokens", 12, "--beams", 4, "--json", exit_code=2)
+        self.assertEqual(late.stdout, b"")  # refused before the first text
+        self.assertIn("x" * 60, late.stderr.decode())
         for option in (["--temperature", 1], ["--samples", 2], ["--stop", "a"], ["--repetition-penalty", 2]):
             said = self.aloft(*asked, "--beams", 4, *option, exit_code=2).stderr.decode()
             self.assertIn(f"--beams and {option[0]} do not go together", said)

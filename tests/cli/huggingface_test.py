@@ -72,6 +72,11 @@ class HuggingFace(ProgramTest):
         self.assertEqual((said["tokens"], said["ended"]), (whole["tokens"][:before], True))
         (self.folder / "ends" / "generation_config.json").write_text('{"eos_token_id": "</s>"}')
         self.assertIn("error E0631", self.refused("generate", "ends", *asked, exit_code=3))
+        for broken in ('{"eos_token_id": [106', "[]"):
+            (self.folder / "ends" / "generation_config.json").write_text(broken)
+            said = self.refused("generate", "ends", *asked, exit_code=3)
+            self.assertIn("error E0631", said)
+            self.assertIn("generation_config.json", said)
 
     def test_what_is_frozen_stays(self):
         """To the bit, also where what is trained is kept in a low type beside its f32 masters; and a run goes on."""

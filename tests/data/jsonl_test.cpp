@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/ordered_json.h"
@@ -75,6 +76,25 @@ TEST_F(JsonLines, LinesLongerThanAPieceAreWhole) {
   EXPECT_EQ(all[0].completion, text);
   EXPECT_EQ(all[1].text + all[1].completion, "pc");
   EXPECT_EQ(all[1].number, 2u);
+}
+
+TEST_F(JsonLines, AFileThatIsCutWhileItIsReadIsRefused) {
+  std::string text;
+  for (int i = 0; i < 100'000; ++i)
+    text += R"({"text": "the quick brown fox"})"
+            "\n";
+  const Path path = put("cut.jsonl", text);
+  JsonlReader reader(path);
+  JsonlLine line;
+  ASSERT_TRUE(reader.next(line));
+  std::filesystem::resize_file(path, text.size() / 2 / 32 * 32);  // whole lines
+  try {
+    while (reader.next(line)) {
+    }
+    FAIL() << "half of the file was taken for the whole";
+  } catch (const EnvironmentError& e) {
+    EXPECT_EQ(e.code(), "E0608");
+  }
 }
 
 TEST_F(JsonLines, WhatIsRefusedIsNamedWithItsLine) {
