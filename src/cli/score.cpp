@@ -209,10 +209,8 @@ ExitCode score(const Options& o) {
 Action score_verb(CLI::App& app) {
   auto o = std::make_shared<Options>();
   add_saved_model(app, o->model);
-  app.add_option(
-         "--tokens", o->tokens,
-         "safetensors: tokens [B, T], optional targets [B, T]; of a classifier's texts optional "
-         "types [B, T], lengths [B], labels [B]")
+  app.add_option("--tokens", o->tokens,
+                 "safetensors: tokens; perhaps targets, or types, lengths, labels")
       ->required();
   app.add_option("--out", o->out, "safetensors: logits, loss, grad.NAME")->required();
   app.add_flag("--grads", o->grads, "also the gradient of every parameter");

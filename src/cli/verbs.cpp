@@ -32,7 +32,7 @@ const std::vector<Verb>& verbs() {
        "aloft eval runs/first --data text.txt --length 256", eval_verb},
       {"export", "Write a trained model for other programs",
        "aloft export hf runs/first gpt-cpp-hf", export_verb},
-      {"bench", "Time a training step, or text from a saved model, beside the machine's limit",
+      {"bench", "Time a training step or a model's text, beside the machine's limit",
        "aloft bench step --model " + usual_model() + " --batch 4 --precision O2:bf16 --json",
        bench_verb},
       {"probe", "See the numbers inside of training steps",
