@@ -234,13 +234,15 @@ void generate_beams(const GenerateOptions& o, SavedModel& saved,
                       "fewer --beams or --tokens, a smaller model, or a machine with more memory",
                       longest_of(prompts) + o.tokens);
   const BeamOptions search{o.tokens, saved.tokenizer->vocab_size(), ends, o.length_penalty};
-  for (std::size_t p = 0; p < prompts.size(); ++p) try {
-      check_beams(generator, prompts[p].tokens, search);
+  for (const ModelPrompt& p : prompts) {
+    try {
+      check_beams(generator, p.tokens, search);
     } catch (UserError& e) {
-      if (!o.prompts.empty()) e.add_line("prompt", in_quotes(prompts[p].text));
+      if (!o.prompts.empty()) e.add_line("prompt", in_quotes(p.text));
       e.add_line("try", "a smaller --tokens, or a shorter prompt");
       throw;
     }
+  }
   if (!o.prompts.empty()) say_memory(generator, prompts.size() * static_cast<std::size_t>(o.beams));
   saved.load();
   Results results(o, prompts, is_answer);

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "data/array_examples.h"
 #include "data/idx.h"
-#include "recipe/run_length.h"
+#include "sources/example_order.h"
 #include "sources/named_places.h"
 #include "sources/source_kind.h"
 
@@ -142,53 +142,30 @@ void ArrayRunData::check_values(const Column& column) const {
               .advice("another task.kind, for numbers of any size");
 }
 
-namespace {
-ArrayLoaderOptions training_options(const Recipe& r, std::uint64_t position) {
-  ArrayLoaderOptions o;
-  o.batch = r.train.batch;
-  o.seed = r.train.seed;
-  o.last = LastBatch::Wrap;
-  o.position = position;
-  return o;
-}
-}  // namespace
-
 std::unique_ptr<ExampleSource> ArrayRunData::training(const Recipe& r, std::uint64_t position,
                                                       int prefetch) const {
-  ArrayLoaderOptions o = training_options(r, position);
+  ArrayLoaderOptions o = training_order(r, position);
   o.prefetch = prefetch;
   return std::make_unique<ArrayExamples>(train_, o);
 }
 
 std::string ArrayRunData::places_of_step(const Recipe& r, std::uint64_t position) const {
-  const ArrayLoaderOptions o = training_options(r, position);
-  const std::uint64_t samples = count(*train_);
-  const BatchWalk walk(samples, static_cast<std::uint64_t>(o.batch), o.last);
-  const auto step = std::min(position, static_cast<std::uint64_t>(windows_a_step(r)));
-  std::vector<std::uint64_t> places;
-  for (std::uint64_t at = position - step; at < position; ++at) {
-    const std::uint64_t sample = sample_at(walk.sample(at, 0), samples, o);
-    places.push_back(rows_.empty() ? sample : rows_.at(sample));
-  }
+  std::vector<std::uint64_t> places = examples_of_step(r, count(*train_), position);
+  if (!rows_.empty())
+    for (std::uint64_t& place : places) place = rows_.at(place);
   return fmt::format("examples {} of {}, counted from 0", list_of_places(places),
                      files_[0].filename().string());
 }
 
 std::unique_ptr<ExampleSource> ArrayRunData::validation(const Recipe& r) const {
-  ArrayLoaderOptions o;
-  o.batch = r.train.batch;
-  o.shuffle = false;
-  o.epochs = 1;
-  return std::make_unique<ArrayExamples>(validation_, o);
+  return std::make_unique<ArrayExamples>(validation_, validation_order(r));
 }
 
 json ArrayRunData::record() const {
-  json files = json::array();
-  for (const Path& path : files_) files.push_back({path.string(), size_of_file(path), 0});
   return {{"train", identity_of(*train_)},
           {"validation", validation_ ? identity_of(*validation_) : json()},
           {"tokenizer", nullptr},
-          {"files", std::move(files)}};
+          {"files", record_of_files(files_)}};
 }
 
 json ArrayRunData::counts() const {

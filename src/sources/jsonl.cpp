@@ -16,6 +16,7 @@
 #include "data/sequence_examples.h"
 #include "data/tokenizers/tokenizer_kind.h"
 #include "recipe/run_length.h"
+#include "sources/example_order.h"
 #include "sources/run_tokenizer.h"
 #include "sources/source_kind.h"
 
@@ -145,10 +146,7 @@ SettingValues facts_or_assumed(const Recipe& recipe) {
 
 SequenceOptions training_options(const Recipe& recipe, std::uint64_t position) {
   SequenceOptions o;
-  o.order.batch = recipe.train.batch;
-  o.order.seed = recipe.train.seed;
-  o.order.last = LastBatch::Wrap;
-  o.order.position = position;
+  o.order = training_order(recipe, position);
   o.length = tokens_an_example(recipe);
   o.micro_batches = recipe.train.accumulate;
   return o;
@@ -192,10 +190,7 @@ std::unique_ptr<ExampleSource> JsonlRunData::training(const Recipe& recipe, std:
 
 std::unique_ptr<ExampleSource> JsonlRunData::validation(const Recipe& recipe) const {
   SequenceOptions o;
-  o.order.batch = recipe.train.batch;
-  o.order.shuffle = false;
-  o.order.last = LastBatch::Keep;
-  o.order.epochs = 1;
+  o.order = validation_order(recipe);
   o.length = tokens_an_example(recipe);
   o.has_weights = has_weights_;
   return std::make_unique<SequenceExamples>(set_.sequences, set_.validation, o);
@@ -208,17 +203,12 @@ std::string JsonlRunData::place_of(std::uint32_t sequence) const {
 }
 
 std::string JsonlRunData::places_of_step(const Recipe& recipe, std::uint64_t position) const {
-  const ArrayLoaderOptions order = training_options(recipe, position).order;
-  const BatchWalk walk(set_.train->size(), static_cast<std::uint64_t>(order.batch), order.last);
-  const auto step = std::min(position, static_cast<std::uint64_t>(windows_a_step(recipe)));
-  constexpr std::uint64_t kShown = 32;
+  constexpr std::size_t kShown = 32;
+  const std::vector<std::uint64_t> read = examples_of_step(recipe, set_.train->size(), position);
   std::string text;
-  for (std::uint64_t at = position - step; at < position; ++at) {
-    if (at - (position - step) == kShown)
-      return "lines " + text + fmt::format(" and {} more", position - at);
-    const std::uint64_t sample = sample_at(walk.sample(at, 0), set_.train->size(), order);
-    text += (text.empty() ? "" : ", ") + place_of((*set_.train)[sample]);
-  }
+  for (std::size_t i = 0; i < std::min(read.size(), kShown); ++i)
+    text += (text.empty() ? "" : ", ") + place_of((*set_.train)[read[i]]);
+  if (read.size() > kShown) text += fmt::format(" and {} more", read.size() - kShown);
   return "lines " + text;
 }
 

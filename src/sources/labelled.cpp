@@ -10,7 +10,9 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "recipe/run_length.h"
+#include "sources/example_order.h"
 #include "sources/named_places.h"
+#include "sources/run_tokenizer.h"
 #include "sources/source_kind.h"
 
 namespace aloft {
@@ -97,7 +99,7 @@ std::unique_ptr<RunData> open(const Recipe& r, bool quiet) {
 
 // With the run's tokenizer, which lies beside it.
 std::unique_ptr<RunData> reopen(const Recipe& r, const KnownData& known, bool quiet) {
-  const Path own = known.run / "tokenizer";
+  const Path own = own_tokenizer(known.run);
   if (!path_exists(own / kTokenizerFile)) return open(r, quiet);
   return open_with(r, load_tokenizer(own), quiet);
 }
@@ -157,51 +159,28 @@ void LabelledRunData::check_values(const Column& column) const {
           .advice("the tokenizer that belongs to the model");
 }
 
-namespace {
-ArrayLoaderOptions training_options(const Recipe& r, std::uint64_t position) {
-  ArrayLoaderOptions o;
-  o.batch = r.train.batch;
-  o.seed = r.train.seed;
-  o.last = LastBatch::Wrap;
-  o.position = position;
-  return o;
-}
-}  // namespace
-
 std::unique_ptr<ExampleSource> LabelledRunData::training(const Recipe& r, std::uint64_t position,
                                                          int) const {
-  return std::make_unique<LabelledExamples>(train_, length_, training_options(r, position));
+  return std::make_unique<LabelledExamples>(train_, length_, training_order(r, position));
 }
 
 std::string LabelledRunData::places_of_step(const Recipe& r, std::uint64_t position) const {
-  const ArrayLoaderOptions o = training_options(r, position);
-  const std::uint64_t samples = train_->examples();
-  const BatchWalk walk(samples, static_cast<std::uint64_t>(o.batch), o.last);
-  const auto step = std::min(position, static_cast<std::uint64_t>(windows_a_step(r)));
-  std::vector<std::uint64_t> places;
-  for (std::uint64_t at = position - step; at < position; ++at) {
-    const std::uint64_t sample = sample_at(walk.sample(at, 0), samples, o);
-    places.push_back(rows_.empty() ? sample : rows_.at(sample));
-  }
+  std::vector<std::uint64_t> places = examples_of_step(r, train_->examples(), position);
+  if (!rows_.empty())
+    for (std::uint64_t& place : places) place = rows_.at(place);
   return fmt::format("texts {} of {}, counted from 0", list_of_places(places),
                      files_[0].filename().string());
 }
 
 std::unique_ptr<ExampleSource> LabelledRunData::validation(const Recipe& r) const {
-  ArrayLoaderOptions o;
-  o.batch = r.train.batch;
-  o.shuffle = false;
-  o.epochs = 1;
-  return std::make_unique<LabelledExamples>(validation_, length_, o);
+  return std::make_unique<LabelledExamples>(validation_, length_, validation_order(r));
 }
 
 json LabelledRunData::record() const {
-  json files = json::array();
-  for (const Path& path : files_) files.push_back({path.string(), size_of_file(path), 0});
   return {{"train", identity_of(*train_)},
           {"validation", validation_ ? identity_of(*validation_) : json()},
           {"tokenizer", hex16(tokenizer_->fingerprint())},
-          {"files", std::move(files)}};
+          {"files", record_of_files(files_)}};
 }
 
 json LabelledRunData::counts() const {

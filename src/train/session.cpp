@@ -14,6 +14,7 @@
 #include "frontend/layer_names.h"
 #include "frontend/prepare_frozen.h"
 #include "frontend/random.h"
+#include "passes/pass.h"
 #include "runtime/current_device.h"
 #include "runtime/threads.h"
 #include "train/first_weights.h"
@@ -154,7 +155,7 @@ void make_values(Session& s, bool takes_others) {
 std::unique_ptr<Runner> make_runner(Session& s) {
   const TrainSection& train = s.recipe.train;
   PipelineOptions passes{.skip = train.skip_passes};
-  if (train.recompute == "elementwise") passes.also = {"recompute-elementwise"};
+  if (train.recompute == "elementwise") passes.also.emplace_back(recompute_elementwise.name);
   const RunnerOptions o{train.batch,     s.columns,          static_cast<int>(train.threads),
                         passes,          s.choices.values(), s.recipe.probe,
                         s.recipe.monitor};

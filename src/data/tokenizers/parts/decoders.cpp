@@ -200,12 +200,8 @@ Made read_metaspace(const JsonPlace& place) {
 }
 
 Made read_replace(const JsonPlace& place) {
-  place.know_only({"pattern", "content"});
-  std::string content = place.at("content").text();
-  Pattern pattern(place.at("pattern"));
-  if (pattern.expression && content.find('$') != std::string::npos)
-    place.at("content").refuse(in_quotes(content), "a text without $ behind a Regex");
-  return std::make_unique<Replace>(std::move(pattern), std::move(content));
+  Replacement r = read_replacement(place);
+  return std::make_unique<Replace>(std::move(r.pattern), std::move(r.content));
 }
 
 Made read_strip(const JsonPlace& place) {

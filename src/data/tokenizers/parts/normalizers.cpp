@@ -249,13 +249,8 @@ Made read_strip(const JsonPlace& place) {
 }
 
 Made read_replace(const JsonPlace& place) {
-  place.know_only({"pattern", "content"});
-  std::string content = place.at("content").text();
-  Pattern pattern(place.at("pattern"));
-  // What matched may be named in it, by rules of an expression library of its own.
-  if (pattern.expression && content.find('$') != std::string::npos)
-    place.at("content").refuse(in_quotes(content), "a text without $ behind a Regex");
-  return std::make_unique<Replace>(std::move(pattern), std::move(content));
+  Replacement r = read_replacement(place);
+  return std::make_unique<Replace>(std::move(r.pattern), std::move(r.content));
 }
 
 Made read_prepend(const JsonPlace& place) {
@@ -309,6 +304,16 @@ Pattern::Pattern(const JsonPlace& place) {
   }
   text = plain->text();
   if (text.empty()) plain->refuse("an empty text", "one that can be found");
+}
+
+Replacement read_replacement(const JsonPlace& place) {
+  place.know_only({"pattern", "content"});
+  std::string content = place.at("content").text();
+  Pattern pattern(place.at("pattern"));
+  // What matched may be named in it, by rules of an expression library of its own.
+  if (pattern.expression && content.find('$') != std::string::npos)
+    place.at("content").refuse(in_quotes(content), "a text without $ behind a Regex");
+  return {std::move(pattern), std::move(content)};
 }
 
 std::vector<std::unique_ptr<Normalizer>> read_normalizers(const JsonPlace& place) {

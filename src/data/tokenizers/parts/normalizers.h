@@ -57,4 +57,11 @@ struct Pattern {
   }
 };
 
+// What Replace has, as a normalizer and as a decoder.
+struct Replacement {
+  Pattern pattern;
+  std::string content;
+};
+Replacement read_replacement(const JsonPlace& place);
+
 }  // namespace aloft::parts
