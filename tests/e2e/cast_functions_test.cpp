@@ -161,8 +161,8 @@ std::vector<Operand> mixed_operands(const OpDef& op, const Sample& sample,
   return floats > 1 ? all : std::vector<Operand>{};
 }
 
-// What register_promote_function takes as done is done: of every op of the class Follow with several
-// floating operands the result is of the widest type among them.
+// What register_promote_function takes as done is done: of every op of the class Follow with
+// several floating operands the result is of the widest type among them.
 TEST(CastFunctions, WhatPromotesByNameDoesSo) {
   begin();
   const amp::autocast scope({.dtype = DType::F16});
@@ -203,8 +203,7 @@ TEST(CastFunctions, WhatDoesNotPromoteIsRefusedWithTheReason) {
   expect_words(words_of("softmax"), {"E0711", "softmax", "f32"});
   expect_words(words_of("cache_write"), {"E0711", "cache_write", "keep their types"});
   expect_words(words_of("*"), {"E0711", "promote_function"});
-  for (const char* op : {"less", "equal", "stack", "add"})
-    EXPECT_EQ(words_of(op), "") << op;
+  for (const char* op : {"less", "equal", "stack", "add"}) EXPECT_EQ(words_of(op), "") << op;
   EXPECT_TRUE(options.half_ops.empty() && options.float_ops.empty());
 }
 
