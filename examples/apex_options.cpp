@@ -16,13 +16,13 @@ struct Model : nn::Module {
   Tensor operator()(Operand x) const { return out(relu(norm(in(x)))); }
 };
 
-struct Setting {
+struct Trial {
   const char* name;
   amp::Options options;
   const char* wanted;  // types of weights, of a norm's scale and of outputs; the scale at the end
 };
 
-std::vector<Setting> settings() {
+std::vector<Trial> trials() {
   return {
       {"not enabled", {.enabled = false}, "f32 f32 f32"},
       {"O0", {.opt_level = "O0", .verbosity = 0}, "f32 f32 f32 1"},
@@ -92,10 +92,10 @@ std::string trained(const amp::Options& options) {
 int main() {
   bool as_wanted = true;
   fmt::print("{:<22}weights, norm, outputs, loss scale\n", "");
-  for (const Setting& setting : settings()) {
-    const std::string found = trained(setting.options);
-    fmt::print("{:<22}{}\n", setting.name, found);
-    as_wanted = as_wanted && found == setting.wanted;
+  for (const Trial& trial : trials()) {
+    const std::string found = trained(trial.options);
+    fmt::print("{:<22}{}\n", trial.name, found);
+    as_wanted = as_wanted && found == trial.wanted;
   }
   try {
     Model network;

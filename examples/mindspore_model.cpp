@@ -30,7 +30,7 @@ struct Sureness : ms::Metric {
   double sure = 0, rows = 0;
   void clear() override { sure = rows = 0; }
   void update(const ms::EvalBatch& batch) override {
-    for (const float p : max(softmax(batch.outputs), 1).to_floats()) sure += p > 0.9f, ++rows;
+    for (const float p : max(softmax(batch.outputs), {1}).to_floats()) sure += p > 0.9f, ++rows;
   }
   double eval() const override { return sure / rows; }
 };

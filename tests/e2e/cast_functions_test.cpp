@@ -172,19 +172,22 @@ TEST(CastFunctions, WhatPromotesByNameDoesSo) {
     EXPECT_TRUE(promotes_by_name(op)) << op.name.str();
     Samples samples;
     op.samples(samples);
-    for (const Sample& sample : samples.all())
+    int of_op = 0;
+    for (const Sample& sample : samples.all()) {
+      if (mixed_operands(op, sample, {DType::F32}).empty() || ++of_op > 2) continue;
       for (const auto& [types, widest] : std::vector<std::pair<std::vector<DType>, DType>>{
                {{DType::F16, DType::F32}, DType::F32},
                {{DType::F32, DType::F16, DType::F16}, DType::F32},
                {{DType::F16, DType::BF16}, DType::F32},
                {{DType::F16}, DType::F16}}) {
         const std::vector<Operand> operands = mixed_operands(op, sample, types);
-        if (operands.empty()) continue;
         seen.insert(op.name.str());
         for (const Tensor& out : emit_op(op.name, sample.attrs, operands)) {
-          if (is_float(out.dtype())) EXPECT_EQ(out.dtype(), widest) << op.name.str();
+          if (!is_float(out.dtype())) continue;
+          EXPECT_EQ(out.dtype(), widest) << op.name.str();
         }
       }
+    }
   }
   for (const char* name : {"add", "where", "concat", "stack", "lerp", "maximum"})
     EXPECT_TRUE(seen.contains(name)) << name;
