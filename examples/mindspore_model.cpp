@@ -57,10 +57,12 @@ int main() {
   Network network;
   ms::Model model(network, loss, opt, options);
   StopsWhenGood stop;
-  ms::ModelCheckpoint saver(folder.string(),
-                            {.save_checkpoint_steps = 20, .keep_checkpoint_max = 2});
-  const bool sinks = true;  // callbacks hear of a step once an epoch
-  model.train(20, train_dataset, {std::ref(stop), std::ref(saver)}, sinks);
+  {
+    ms::ModelCheckpoint saver(folder.string(),
+                              {.save_checkpoint_steps = 20, .keep_checkpoint_max = 2});
+    const bool sinks = true;  // callbacks hear of a step once an epoch
+    model.train(20, train_dataset, {std::ref(stop), std::ref(saver)}, sinks);
+  }  // the folder is free for another process
   const double accuracy = model.eval(test_dataset, {std::ref(stop)}).at("accuracy");
   fmt::print("stopped behind {} epochs of 20\n", stop.epochs);
 
