@@ -68,7 +68,8 @@ class FromApex(unittest.TestCase):
         """No name of a call is typed there: of an __init__.py all that it imports, but for what begins with _."""
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder) / "apex"
-            for path, text in {"amp/__init__.py": "from .amp import init, half_function\nfrom .state import _hidden, f\n",
+            for path, text in {"amp/__init__.py": "from .amp import init, half_function\n"
+                                                  "from .state import _hidden, f\n",
                                "amp/amp.py": "def init(enabled=True): pass\ndef half_function(fn): pass\n",
                                "amp/state.py": "_hidden = 1\ndef f(): pass\n",
                                "optimizers/__init__.py": "from .new import Newest\n",
