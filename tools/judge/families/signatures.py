@@ -11,6 +11,7 @@ CALLS = {
     "torch.autocast": torch.autocast.__init__,
     "torch.amp.custom_fwd": torch.amp.custom_fwd,
     "torch.amp.custom_bwd": torch.amp.custom_bwd,
+    "torch.autograd.grad": torch.autograd.grad,
     "torch.nn.utils.clip_grad_norm_": torch.nn.utils.clip_grad_norm_,
     "torch.nn.utils.clip_grad_value_": torch.nn.utils.clip_grad_value_,
 }
