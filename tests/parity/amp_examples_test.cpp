@@ -71,16 +71,16 @@ struct Net : nn::Module {
 };
 
 // What a loop of the page has around it.
-class Run {
+class Course {
  public:
-  explicit Run(const json& c) : is_scaled_(!c.at("scaler").is_null()) {
+  explicit Course(const json& c) : is_scaled_(!c.at("scaler").is_null()) {
     if (!c.at("dtype").is_null()) low_ = c.at("dtype") == "float16" ? DType::F16 : DType::BF16;
     for (int k = 0; k < c.at("models"); ++k) {
       nets.push_back(std::make_unique<Net>(c.at("loop") == "own_functions"));
       auto from = fixture().at("starts")[k].get<std::vector<float>>();
       auto at = from.begin();
       for (const VariablePtr& p : nets.back()->parameters()) {
-        const auto end = at + p->type.shape.numel();
+        const auto end = at + p->type.shape.numel().max();
         const std::vector<float> values(at, end);
         p->buffer->write_from(std::as_bytes(std::span(values)));
         at = end;
@@ -98,10 +98,8 @@ class Run {
     scaler = amp::GradScaler(o);
   }
   // The block of autocast, where there is one.
-  std::optional<amp::autocast> scope() const {
-    std::optional<amp::autocast> block;
-    if (low_) block.emplace(amp::AutocastOptions{.dtype = *low_});
-    return block;
+  std::unique_ptr<amp::autocast> scope() const {
+    return low_ ? std::make_unique<amp::autocast>(amp::AutocastOptions{.dtype = *low_}) : nullptr;
   }
   Tensor loss(const Tensor& x, const Tensor& y) {
     const auto block = scope();
@@ -128,9 +126,9 @@ class Run {
 };
 
 using Losses = std::vector<Tensor>;
-using Loop = std::function<Losses(Run& run, int i, const Tensor& x, const Tensor& y)>;
+using Loop = std::function<Losses(Course& run, int i, const Tensor& x, const Tensor& y)>;
 
-Losses typical(Run& run, int, const Tensor& x, const Tensor& y) {
+Losses typical(Course& run, int, const Tensor& x, const Tensor& y) {
   run.optimizers[0].zero_grad();
   const Tensor loss = run.loss(x, y);
   run.scaler.scale(loss).backward();
@@ -139,7 +137,7 @@ Losses typical(Run& run, int, const Tensor& x, const Tensor& y) {
   return {loss};
 }
 
-Losses clipping(Run& run, int, const Tensor& x, const Tensor& y) {
+Losses clipping(Course& run, int, const Tensor& x, const Tensor& y) {
   run.optimizers[0].zero_grad();
   const Tensor loss = run.loss(x, y);
   run.scaler.scale(loss).backward();
@@ -150,7 +148,7 @@ Losses clipping(Run& run, int, const Tensor& x, const Tensor& y) {
   return {loss};
 }
 
-Losses accumulation(Run& run, int i, const Tensor& x, const Tensor& y) {
+Losses accumulation(Course& run, int i, const Tensor& x, const Tensor& y) {
   const int batches = fixture().at("micro_batches");
   const Tensor loss = run.loss(x, y) / batches;
   run.scaler.scale(loss).backward();
@@ -162,7 +160,7 @@ Losses accumulation(Run& run, int i, const Tensor& x, const Tensor& y) {
   return {loss};
 }
 
-Losses gradient_penalty(Run& run, int, const Tensor& x, const Tensor& y) {
+Losses gradient_penalty(Course& run, int, const Tensor& x, const Tensor& y) {
   run.optimizers[0].zero_grad();
   Tensor loss = run.loss(x, y);
   std::vector<Tensor> gradients =
@@ -180,7 +178,7 @@ Losses gradient_penalty(Run& run, int, const Tensor& x, const Tensor& y) {
   return {loss};
 }
 
-Losses several(Run& run, int, const Tensor& x, const Tensor& y) {
+Losses several(Course& run, int, const Tensor& x, const Tensor& y) {
   for (Optimizer& optimizer : run.optimizers) optimizer.zero_grad();
   Losses losses;
   {
@@ -211,7 +209,7 @@ double size_of(const json& values) {
 TEST_P(AmpExamples, KeepTheCourseOfTorch) {
   use_device(cpu_device());
   const json& c = GetParam();
-  Run run(c);
+  Course run(c);
   const auto name = c.at("name").get<std::string>();
   const bool is_low = !c.at("dtype").is_null();
   parity::ParityRow scales("amp", name + ": scales", 0);
