@@ -1,7 +1,7 @@
 """The arguments that calls of PyTorch take, as the installed package says: what the pages for its users must explain.
 
-No call is named here: what a module gives is what its `__all__` lists, so that one that a new version adds comes by
-itself and wants a row on the page."""
+No call is named here but `torch.autograd.grad`, whose module gives much else: what a module gives is what its
+`__all__` lists, so that one that a new version adds comes by itself and wants a row on the page."""
 import inspect
 
 import torch
@@ -40,6 +40,7 @@ def build():
                   if inspect.isclass(of) and issubclass(of, torch.optim.Optimizer)}
     calls = amp | {name: call for of in of_classes.values() for name, call in of.items() if arguments(call)}
     calls |= clipping() | {name: call for name, call in optim.items() if name not in optimizers}
+    calls["torch.autograd.grad"] = torch.autograd.grad
     rates = given(lr_scheduler, lr_scheduler.LRScheduler) | given(swa_utils)
     return {"signatures.json": {
         "torch": torch.__version__.split("+")[0],
