@@ -6,6 +6,7 @@ from programs import Missing, run
 KEPT = ("step_ms", "tokens_per_s", "peak_rss_bytes", "planned_peak_bytes", "limit_fraction",
         "limit_ms", "limit_normal_fraction", "limit_normal_ms", "compile_ms", "startup_ms",
         "matmul_ms", "update_limit_ms", "stream_gb_s", "update_sweep_gb_s", "matmul_gflops", "loss",
+        "sweep_ms", "ratio", "ratio_quartiles", "share", "peer_share",
         "others_share")
 NOTABLE = 0.05  # of the machine in other hands: said
 
