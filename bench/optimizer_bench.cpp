@@ -215,13 +215,15 @@ class Step {
   std::optional<bench::StreamOf> stats_stream_;
 };
 
-// Rounds of a kernel and of the stream beside it.
+// Rounds of a kernel and of the stream beside it, which is first in every other one.
 struct Rounds {
   std::vector<double> kernel_ms, stream_ms, share;
   template <class Kernel, class Stream>
   void add(const Kernel& kernel, const Stream& stream) {
-    stream_ms.push_back(stream());
+    const bool is_stream_first = share.size() % 2 == 0;
+    if (is_stream_first) stream_ms.push_back(stream());
     kernel_ms.push_back(kernel());
+    if (!is_stream_first) stream_ms.push_back(stream());
     share.push_back(stream_ms.back() / kernel_ms.back());
   }
 };
@@ -259,9 +261,10 @@ void measure(const optim::FormulaRecord& formula, const Form& form, int rounds, 
 // A round whenever who holds the other end wants one.
 void take_turns(const optim::FormulaRecord& formula, const Form& form) {
   Step step(formula, form);
+  Rounds rounds;
   for (std::string line; std::getline(std::cin, line);) {
-    const double sweep = step.update_ms(), stream = step.update_stream_ms();
-    std::printf("%.4f %.4f\n", sweep, stream);
+    rounds.add([&] { return step.update_ms(); }, [&] { return step.update_stream_ms(); });
+    std::printf("%.4f %.4f\n", rounds.kernel_ms.back(), rounds.stream_ms.back());
     std::fflush(stdout);
   }
 }
