@@ -23,6 +23,9 @@ the runs in [docs/benchmarks](benchmarks); nothing on this page is typed by hand
   flatters PyTorch. Its programs are in [tools/peers](../tools/peers), ours is `aloft bench step`:
   the training Plan of a recipe with clipping, loss scaling and masters, nothing lighter.
 - A **step** is the median of the timed ones after the first (PyTorch: after the first two).
+- **Decoders of Hugging Face** are read from folders with their published `config.json` and random weights, which are
+  made here: what they cost does not depend on what they say. Ours is `aloft bench step` and `aloft bench generate`
+  of the folder, the peer transformers; compiled, a token has a static cache.
 - **Memory** is the peak resident set by the kernel's count, interpreter and libraries included.
 - **The machine's limit** is measured in the same process, in turns with the steps: every product of
   the Plan alone in oneDNN at its best layout on zeros, and the bytes that the update cannot avoid,

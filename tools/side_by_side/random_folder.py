@@ -90,16 +90,20 @@ def write_weights(path, config):
                 file.write(words)
 
 
-def make(shape, has_weights=True, folder=FOLDER):
-    """The folder, made where it is not there yet; of a shape alone config.json says enough to train."""
-    place = folder / (shape if has_weights else f"{shape}-config")
-    if (place / COMPLETE).exists():
-        return place
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    (place / "config.json").write_text(json.dumps(SHAPES[shape], indent=1) + "\n")
+def place(shape, has_weights):
+    """Without weights config.json alone says enough to train."""
+    return FOLDER / (shape if has_weights else f"{shape}-config")
+
+
+def make(shape, has_weights):
+    """The folder, where it is not there yet."""
+    folder = place(shape, has_weights)
+    if (folder / COMPLETE).exists():
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(SHAPES[shape], indent=1) + "\n")
     if has_weights:
-        write_weights(place / "model.safetensors", SHAPES[shape])
+        write_weights(folder / "model.safetensors", SHAPES[shape])
         os.sync()
-    (place / COMPLETE).touch()
-    return place
+    (folder / COMPLETE).touch()

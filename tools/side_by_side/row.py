@@ -43,6 +43,7 @@ class Row:
     programs: list  # run in every round
     figures: list
     once: list = dataclasses.field(default_factory=list)  # what no repetition changes
+    folders: list = dataclasses.field(default_factory=list)  # of random_folder.make, which its programs read
 
 
 def at_least(value):

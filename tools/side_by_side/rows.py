@@ -1,4 +1,5 @@
 """The rows of the comparison: what is run, which figures come out, and what they must reach."""
+from decoder_rows import decoder_rows
 from optimizer_rows import optimizer_rows
 from programs import Program
 from row import (Figure, Row, at_least, at_most, best, flags, limit_figures, memory_figure, op_ms, ours, peers,
@@ -124,4 +125,5 @@ def vision_rows():
 
 
 def all_rows():
-    return [*gpt2_rows(), *cost_rows(), *optimizer_rows(), *small_rows(), *long_rows(), *vision_rows()]
+    return [*gpt2_rows(), *cost_rows(), *optimizer_rows(), *small_rows(), *long_rows(), *vision_rows(),
+            *decoder_rows()]
