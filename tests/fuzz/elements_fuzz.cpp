@@ -33,8 +33,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check(numpy_elements(std::as_bytes(std::span(data, size))));
   } catch (const NoElements&) {
   }
-  const std::string zip = stored_zip(
-      {{"a/data.pkl", text}, {"a/data/0", storage}, {"a/data/1", std::string_view(storage).substr(0, 7)}});
+  const std::string zip = stored_zip({{"a/data.pkl", text},
+                                      {"a/data/0", storage},
+                                      {"a/data/1", std::string_view(storage).substr(0, 7)}});
   const auto bytes = std::as_bytes(std::span(zip));
   try {
     const TorchFile saved = TorchFile::parse(bytes, "fuzz");

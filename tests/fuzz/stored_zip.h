@@ -13,8 +13,7 @@
 
 namespace aloft {
 
-inline std::string stored_zip(
-    const std::vector<std::pair<std::string, std::string_view>>& files) {
+inline std::string stored_zip(const std::vector<std::pair<std::string, std::string_view>>& files) {
   std::string zip, directory;
   for (const auto& [name, text] : files) {
     std::string sizes;

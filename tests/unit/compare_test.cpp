@@ -329,6 +329,19 @@ TEST_F(Compare, WhatStatisticsDoNotSeeIsSaidWhereItMayBeIt) {
                                        call("Module.a.Linear.forward.0", 1, matrix));
   EXPECT_NE(parameter.find("is another one"), std::string::npos);
   EXPECT_EQ(parameter.find(kHint), std::string::npos);
+  // Elements that were compared have an order.
+  const DumpFile n = dump("npu", call("Module.a.Linear.forward.0", 2, matrix));
+  const DumpFile b = dump("bench", call("Module.a.Linear.forward.0", 1, matrix));
+  const Pairs pairs = pair_dumps(n, b, {});
+  const ElementFigures other_values =
+      figures_of({{2, 4}, {2}, "torch.float32"}, {{1, 2}, {2}, "torch.float32"});
+  const auto all = compare_all(pairs, [&](const RecordPair& r) {
+    return r.npu->part == Part::Output ? &other_values : nullptr;
+  });
+  const auto d = first_divergence(all, n);
+  ASSERT_TRUE(d);
+  EXPECT_NE(d->sentence.find("in the elements"), std::string::npos) << d->sentence;
+  EXPECT_EQ(d->sentence.find(kHint), std::string::npos) << d->sentence;
 }
 
 TEST_F(Compare, RoundingIsNoDivergence) {

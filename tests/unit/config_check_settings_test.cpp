@@ -472,9 +472,8 @@ TEST(ConfigCheckMeaning, DataThatNobodyHasLookedAt) {
 
 // RMSprop's weight of the old squares is alpha in PyTorch and rho in TensorFlow.
 TEST(ConfigCheckForms, NumbersOfRmsprop) {
-  const std::vector<Setting> recipe = {{"optimizer.alpha", 0.9},
-                                       {"optimizer.eps", 0.001},
-                                       {"optimizer.momentum", 0.5}};
+  const std::vector<Setting> recipe = {
+      {"optimizer.alpha", 0.9}, {"optimizer.eps", 0.001}, {"optimizer.momentum", 0.5}};
   const auto level_of = [&](const char* name, const char* value) {
     Side x, y;
     x.settings["static"] = recipe, y.settings["static"] = {{name, value}};
