@@ -2,11 +2,13 @@
 """probe_table.py ALOFT [OUT]: all that the probe and msprobe both say, in one table of figures joined by name: dumps of
 both compared by both (probe_compare.py), packs of both held against each other by both (config_check.py), a step dumped
 by both collectors (probe_collectors.py). Behind it every figure that is listed as a defect of msprobe and every one that
-is not, with both values; exit 1 where there is one that is not. What is made stays in OUT.
+is not, with both values; exit 1 where there is one that is not. What is made stays in OUT, and dumps of msprobe that lie
+there are not made again.
 
 Run by a Python that has torch, safetensors and PyPI's mindstudio-probe 26.2, whose program `msprobe` lies beside it.
 """
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -56,13 +58,14 @@ def dump_of(folder):
 def make_dumps(aloft, out):
     """{pair: (first dump, second dump)}."""
     for name, *how in DUMPS:
-        run(sys.executable, HERE / "probe_dump.py", out / name, *how)
+        if not (out / name).exists():
+            run(sys.executable, HERE / "probe_dump.py", out / name, *how)
     tokens = MODEL / "expected.safetensors"
     for name, *how in (("ours",), ("ours-mix", "--level", "mix"), ("ours-tensor", "--task", "tensor"),
                        ("ours-bf16", "--precision", "O2:bf16")):
+        shutil.rmtree(out / name, ignore_errors=True)
         run(aloft, "probe", "run", MODEL, "--tokens", tokens, "--out", out / name, *how)
-    stackless = dump_of(out / "ours").parent
-    run("cp", "-r", stackless, out / "ours-stackless")
+    shutil.copytree(dump_of(out / "ours").parent, out / "ours-stackless", dirs_exist_ok=True)
     (out / "ours-stackless" / "stack.json").write_text("{}")
     pairs = (("scaled", "right"), ("bfloat16", "right"), ("scaled-mix", "right-mix"), ("scaled-md5", "right-md5"),
              ("scaled-tensor", "right-tensor"), ("ours", "right"), ("ours-stackless", "right"), ("right", "ours"),
