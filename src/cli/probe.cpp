@@ -199,7 +199,8 @@ ExitCode probe_run(const Options& o) {
   if (recipe.probe.task == "structure")
     print_result("which call lies in which is in {}; no step was made\n", out);
   else
-    print_result("{}; what {} held is in {}\n", steps_of(r.steps), r.steps == 1 ? "it" : "they", out);
+    print_result("{}; what {} held is in {}\n", steps_of(r.steps), r.steps == 1 ? "it" : "they",
+                 out);
   if (is_found()) print_overflows(overflows, t.out);
   return r.exit;
 }

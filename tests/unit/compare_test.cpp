@@ -417,6 +417,28 @@ TEST_F(Compare, FiguresOfMsprobe) {
             std::string::npos);
 }
 
+// As msprobe has it: of a tensor the dump says it, of another value it is that of its text.
+TEST_F(Compare, ChecksumsOfValues) {
+  Json in = tensor({2}, 1);
+  in["md5"] = "0123abcd";
+  const Json call = {{"Functional.layer_norm.0.forward",
+                      {{"input_args", Json::array({in,
+                                                   Json::array({{{"type", "int"}, {"value", 32}}}),
+                                                   {{"type", "float"}, {"value", 1e-05}},
+                                                   {{"type", "float"}, {"value", 2.0}},
+                                                   {{"type", "bool"}, {"value", false}}})},
+                       {"input_kwargs", Json::object()},
+                       {"output", Json::array()}}}};
+  const DumpFile n = dump("npu", call), b = dump("bench", call);
+  const Pairs pairs = pair_dumps(n, b, {});
+  const Table t = msprobe_table(pairs, n, Mode::Hash, [](const RecordPair&) { return nullptr; });
+  const char* const want[] = {"0123abcd", "7d65264f", "effb4679", "f570d16c", "ea0c4734"};
+  for (std::size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(cell(t, i, "NPU MD5"), want[i]) << i;
+    EXPECT_EQ(cell(t, i, "BENCH MD5"), want[i]) << i;
+  }
+}
+
 TEST_F(Compare, ElementsOfTensors) {
   const Elements b{{1, 2, 3, 4}, {2, 2}, "torch.float32"};
   Elements n = b;

@@ -75,10 +75,11 @@ def make_dumps(aloft, out):
 
 def make_packs(aloft, out):
     """{pair: (first pack, second pack)}."""
-    script = out / "train.sh"
-    script.write_text("export OMP_NUM_THREADS=2\npython train.py --lr 1e-3 --batch-size 4 --beta1 0.9\n")
+    for name, text in (("train", "--lr 1e-3 --batch-size 4 --beta1 0.9"), ("other", "--lr 2e-3 --batch-size 4 --beta2 1")):
+        (out / f"{name}.sh").write_text(f"export OMP_NUM_THREADS=2\npython train.py {text}\n")
+    script, other = out / "train.sh", out / "other.sh"
     (out / "text.txt").write_text("to be held against each other, or not " * 50)
-    for name, *how in (("seed1", 1, script), ("seed2", 2, script), ("permuted", 1, script, "permuted")):
+    for name, *how in (("seed1", 1, script), ("seed2", 2, other), ("permuted", 1, script, "permuted")):
         run(sys.executable, HERE / "config_check_pack.py", out / f"{name}.zip", *how)
     for name, seed in (("recipe1", 1), ("recipe2", 2)):
         (out / f"{name}.toml").write_text(RECIPE.replace("SEED", str(seed)))
