@@ -124,6 +124,14 @@ def vision_rows():
                       [speed_figure(at_least(least), at_least(least))])
 
 
+def encoder_rows():
+    work = flags(batch=16, seq=128)
+    yield Row("bert-bf16", "BERT-base for classification, 16 x 128 tokens, dropout 0.1, O2:bf16",
+              [ours(*work, *flags(vocab=30522), model="bert-base", precision="O2:bf16", limit=True),
+               *peers("encoder", "bf16", *work)],
+              [speed_figure(None, None), *limit_figures(None, None), memory_figure(None)])
+
+
 def all_rows():
     return [*gpt2_rows(), *cost_rows(), *optimizer_rows(), *small_rows(), *long_rows(), *vision_rows(),
-            *decoder_rows()]
+            *decoder_rows(), *encoder_rows()]
