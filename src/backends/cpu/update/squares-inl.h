@@ -24,64 +24,37 @@ HWY_INLINE double sum_lanes(double* all) {
   return all[0];
 }
 
-// The sum of squares of a run of floats, vector by vector: element i goes to lane i % kSumLanes,
-// however wide the vectors are.
 #if HWY_TARGET == HWY_SCALAR
-class SquareSum {
- public:
-  static constexpr std::int64_t kLanes = 1, kVectors = kSumLanes;
-  // Vector number `v` of kSumLanes elements.
-  HWY_INLINE void add(FloatV x, std::int64_t v) {
-    const double value = hn::GetLane(x);
-    all_[v] += value * value;
+template <class T>
+double sum_of_squares(const T* p, std::int64_t n) {
+  double all[kSumLanes] = {};
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double x = scalar::f32_of(p[i]);
+    all[i % kSumLanes] += x * x;
   }
-  double total() { return sum_lanes(all_); }
-
- private:
-  double all_[kSumLanes] = {};
-};
+  return sum_lanes(all);
+}
 #else
-class SquareSum {
- public:
-  static constexpr std::int64_t kLanes = HWY_MAX_BYTES / sizeof(float);
-  static constexpr std::int64_t kVectors = kSumLanes / kLanes;
-  static_assert(kVectors >= 1 && kSumLanes % kLanes == 0);
-
-  HWY_INLINE SquareSum() {
-    // Unrolled throughout: else the compiler would keep the sums in memory.
-#pragma GCC unroll 8
-    for (std::int64_t v = 0; v < kVectors; ++v) low_[v] = high_[v] = hn::Zero(D64());
-  }
-  // Vector number `v` of kSumLanes elements.
-  HWY_INLINE void add(FloatV x, std::int64_t v) {
-    const hn::Half<Floats> half;
-    const Doubles a = hn::PromoteTo(D64(), hn::LowerHalf(half, x));
-    const Doubles b = hn::PromoteTo(D64(), hn::UpperHalf(half, x));
-    low_[v] = hn::MulAdd(a, a, low_[v]);
-    high_[v] = hn::MulAdd(b, b, high_[v]);
-  }
-  HWY_INLINE double total() {
-    HWY_ALIGN double all[kSumLanes];
-#pragma GCC unroll 8
-    for (std::int64_t v = 0; v < kVectors; ++v) {
-      hn::Store(low_[v], D64(), all + v * kLanes);
-      hn::Store(high_[v], D64(), all + v * kLanes + kLanes / 2);
-    }
-    return sum_lanes(all);
-  }
-
- private:
-  using D64 = hn::Repartition<double, Floats>;
-  using Doubles = hn::Vec<D64>;
-  Doubles low_[kVectors], high_[kVectors];
-};
-#endif
-
+// Element i goes to lane i % kSumLanes, however wide the vectors are.
 template <class T>
 double sum_of_squares(const T* p, std::int64_t n) {
   const Floats d;
-  constexpr std::int64_t kLanes = SquareSum::kLanes;
-  SquareSum sum;
+  const hn::Half<Floats> half;
+  const hn::Repartition<double, Floats> d64;
+  using Doubles = hn::Vec<decltype(d64)>;
+  constexpr std::int64_t kLanes = HWY_MAX_BYTES / sizeof(float);
+  constexpr std::int64_t kVectors = kSumLanes / kLanes;
+  static_assert(kVectors >= 1 && kSumLanes % kLanes == 0);
+  Doubles low[kVectors], high[kVectors];
+  // Unrolled throughout: else the compiler would keep the sums in memory.
+#pragma GCC unroll 8
+  for (std::int64_t v = 0; v < kVectors; ++v) low[v] = high[v] = hn::Zero(d64);
+  const auto add = [&](FloatV x, std::int64_t v) HWY_ATTR {
+    const Doubles a = hn::PromoteTo(d64, hn::LowerHalf(half, x));
+    const Doubles b = hn::PromoteTo(d64, hn::UpperHalf(half, x));
+    low[v] = hn::MulAdd(a, a, low[v]);
+    high[v] = hn::MulAdd(b, b, high[v]);
+  };
   std::int64_t i = 0;
   // One stream alone does not keep the hardware's prefetchers far enough ahead. Into the second
   // cache: so many lines on the way would push the nearer ones out of the first.
@@ -90,13 +63,20 @@ double sum_of_squares(const T* p, std::int64_t n) {
     for (std::int64_t line = 0; line < kSumLanes; line += 64 / sizeof(T))
       __builtin_prefetch(p + i + kAhead + line, 0, 2);
 #pragma GCC unroll 8
-    for (std::int64_t v = 0; v < SquareSum::kVectors; ++v) sum.add(load(d, p + i + v * kLanes), v);
+    for (std::int64_t v = 0; v < kVectors; ++v) add(load(d, p + i + v * kLanes), v);
   }
 #pragma GCC unroll 8
-  for (std::int64_t v = 0; v < SquareSum::kVectors; ++v, i += kLanes)
-    if (i < n) sum.add(load_n(d, p + i, n - i), v);
-  return sum.total();
+  for (std::int64_t v = 0; v < kVectors; ++v, i += kLanes)
+    if (i < n) add(load_n(d, p + i, n - i), v);
+  HWY_ALIGN double all[kSumLanes];
+#pragma GCC unroll 8
+  for (std::int64_t v = 0; v < kVectors; ++v) {
+    hn::Store(low[v], d64, all + v * kLanes);
+    hn::Store(high[v], d64, all + v * kLanes + kLanes / 2);
+  }
+  return sum_lanes(all);
 }
+#endif
 
 }  // namespace aloft::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

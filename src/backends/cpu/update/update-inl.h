@@ -8,7 +8,6 @@
 #define ALOFT_CPU_UPDATE_INL
 #endif
 
-#include <algorithm>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -116,32 +115,18 @@ void add_squares_of_tile(const UpdateTile& tile, const UpdateNumbers& k, double*
   const Floats d;
   const Values values(tile);
   Operands<F, optim::sums_read_states<F>()> operands(tile, k);
-  // Summed where they are computed: memory would wait for a loop of its own.
-  SquareSum squared[kSums];
-  const auto add = [&](std::int64_t v, const auto& used) HWY_ATTR {
-    each<kSums>([&](auto j) HWY_ATTR {
-      squared[j()].add(used(value_of(std::get<j()>(results), operands.terms)), v);
-    });
-  };
-  constexpr std::int64_t kLanes = SquareSum::kLanes;
-  std::int64_t i = 0;
-  for (; i + kSumLanes <= tile.n; i += kSumLanes) {
-#pragma GCC unroll 8
-    for (std::int64_t v = 0; v < SquareSum::kVectors; ++v) {
-      operands.load_at(i + v * kLanes, values);
-      add(v, [](FloatV x) HWY_ATTR { return x; });
-    }
-  }
-  for (std::int64_t v = 0; i < tile.n; ++v, i += kLanes) {
-    const std::int64_t n = std::min(kLanes, tile.n - i);
-    if (n == kLanes)
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  HWY_ALIGN float squared[kSums][kTile];
+  for (std::int64_t i = 0; i < tile.n; i += lanes) {
+    if (const std::int64_t n = tile.n - i; n >= lanes)
       operands.load_at(i, values);
     else
       operands.load_last(i, n, values);
-    const auto is_there = hn::FirstN(d, static_cast<std::size_t>(n));
-    add(v, [&](FloatV x) HWY_ATTR { return hn::IfThenElseZero(is_there, x); });
+    each<kSums>([&](auto j) HWY_ATTR {
+      hn::Store(value_of(std::get<j()>(results), operands.terms), d, squared[j()] + i);
+    });
   }
-  each<kSums>([&](auto j) HWY_ATTR { sums[j()] += squared[j()].total(); });
+  for (int j = 0; j < kSums; ++j) sums[j] += sum_of_squares(squared[j], tile.n);
 }
 
 }  // namespace aloft::cpu::HWY_NAMESPACE
