@@ -96,6 +96,7 @@ class Reader {
     if (++values_ > kMostValues) refuse(node, "more than 20,000 values, aliases followed");
     switch (node.Type()) {
       case YAML::NodeType::Scalar:
+        check_text(node);
         return is_quoted(node) ? Json(node.Scalar()) : plain(node.Scalar());
       case YAML::NodeType::Sequence: {
         Json list = Json::array();
@@ -113,6 +114,11 @@ class Reader {
   [[noreturn]] static void refuse(const YAML::Node& node, const std::string& what) {
     throw YamlError(line_of(node.Mark()), what);
   }
+  // yaml-cpp makes a single byte of the escapes \N and \_, which are U+0085 and U+00A0.
+  static void check_text(const YAML::Node& node) {
+    if (!is_utf8(node.Scalar())) refuse(node, "\\N or \\_ in a text: write \\u0085 or \\u00a0");
+  }
+
   static bool is_quoted(const YAML::Node& node) { return node.Tag() == "!"; }
 
   Json map(const YAML::Node& node, int depth) {
@@ -120,6 +126,7 @@ class Reader {
     std::unordered_map<std::string, int> lines;
     for (const auto& member : node) {
       if (!member.first.IsScalar()) refuse(member.first, "a key that is no word");
+      check_text(member.first);
       const std::string& key = member.first.Scalar();
       const auto [first, is_new] = lines.emplace(key, line_of(member.first.Mark()));
       if (!is_new)

@@ -231,6 +231,17 @@ TEST(ConfigCheckValues, VersionsAreTexts) {
   EXPECT_EQ(check_packages(a, b).level(), Level::Error);
 }
 
+// yaml-cpp makes bytes of these escapes that are not UTF-8.
+TEST(ConfigCheckValues, EscapesOfYamlThatAreNoText) {
+  for (const char* text : {R"(x: "a\Nb")", R"(x: ["\_"])", R"("\N": 1)"}) try {
+      parse_settings(text, "a.yaml");
+      ADD_FAILURE() << text;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("u0085"), std::string::npos) << e.what();
+    }
+  EXPECT_NO_THROW(parse_settings(R"(x: "a\u0085b")", "a.yaml"));
+}
+
 TEST(ConfigCheckValues, InfinityOfYaml) {
   const auto yaml = [](const std::string& text) {
     return parse_settings("x: " + text, "a.yaml").settings.at("static").at(0);
