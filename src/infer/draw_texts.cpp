@@ -29,12 +29,21 @@ std::vector<DrawnText> draw(Generator& generator, std::span<const TextStart> sta
   std::vector<std::int32_t> next(static_cast<std::size_t>(generator.rows()));
   std::vector<std::vector<std::int32_t>> so_far;
   for (const TextStart& start : starts) so_far.push_back(start.prompt);
+  std::vector<bool> is_done(texts.size());
   std::size_t open = texts.size();
+  const auto leave = [&](std::size_t row) {
+    generator.leave(static_cast<std::int64_t>(row));
+    is_done[row] = true;
+    --open;
+  };
   for (std::int64_t i = 0; i < o.tokens && open > 0; ++i) {
+    for (std::size_t row = 0; row < texts.size(); ++row)
+      if (!is_done[row] && i >= starts[row].tokens) leave(row);
+    if (open == 0) break;
     if (i > 0) generator.feed(next);
     for (std::size_t row = 0; row < texts.size(); ++row) {
       DrawnText& text = texts[row];
-      if (text.ended()) continue;
+      if (is_done[row]) continue;
       SamplingOptions sampling = o.sampling;
       sampling.seed = starts[row].seed;
       sampling.stream = starts[row].stream;
@@ -51,9 +60,7 @@ std::vector<DrawnText> draw(Generator& generator, std::span<const TextStart> sta
         if (o.stops && o.stops(number, token)) text.end = TextEnd::Stop;
       }
       text.seconds = monotonic_seconds() - begun;
-      if (!text.ended()) continue;
-      generator.leave(number);
-      --open;
+      if (text.ended()) leave(row);
     }
   }
   return texts;
