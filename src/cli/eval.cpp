@@ -144,8 +144,7 @@ Action eval_verb(CLI::App& app) {
   add_saved_model(app, o->model);
   app.add_option("--data", o->data, "text: files, folders, globs; or JSON lines, *.jsonl")
       ->required();
-  app.add_option("--chat-template", o->chat_template,
-                 "of \"messages\": a file, or a model's folder (default: the model's own)");
+  add_chat_template(app, o->chat_template);
   app.add_option("--length", o->windows.length, "tokens of a window; 0: the model's context")
       ->check(at_least(0))
       ->capture_default_str();

@@ -175,8 +175,7 @@ Action generate_verb(CLI::App& app) {
       "--message", o->message, "what is said to a model that chats, by its chat template");
   app.add_flag("--chat", o->is_chat, "a conversation, a line a turn; /help lists what else");
   app.add_option("--system", o->system, "the system's words, before a conversation");
-  app.add_option("--chat-template", o->chat_template,
-                 "a file, or a model's folder (default: the model's own)");
+  add_chat_template(app, o->chat_template);
   app.add_option("--context", o->context, "most tokens of a conversation; 0: the model's, to 4096")
       ->check(at_least(0))
       ->capture_default_str();

@@ -29,12 +29,9 @@ void check_template_tokens(const Tokenizer& tokenizer, const LoadedChatTemplate&
         .saw(std::string(name) + " " + in_quotes(text) + ", which comes to " +
              std::to_string(count) + " tokens")
         .need("a tokenizer that knows it as one")
-        .advice(tokenizer.kind() == "sentencepiece"
-                    ? "SentencePiece finds no special tokens in a text: a tokenizer.json beside "
-                      "the model, which AutoTokenizer.from_pretrained(D).save_pretrained(D) of "
-                      "transformers writes"
-                    : "data.tokenizer.path = the folder of the template, with its "
-                      "tokenizer.json");
+        .advice(
+            "data.tokenizer.path = the folder of the template, with its tokenizer.json; "
+            "transformers writes one where there is none (AutoTokenizer, then its save)");
   }
 }
 

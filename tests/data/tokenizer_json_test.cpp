@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "data/round_trip.h"
 #include "data/tokenizers/bpe_tokenizer.h"
 #include "data/tokenizers/byte_tokenizer.h"
@@ -45,7 +46,7 @@ void expect_same_ids(const Tokenizer& own, const std::vector<std::string>& texts
   for (const std::string& text : texts) {
     if (!is_utf8(text)) continue;
     const auto ids = own.encode(text);
-    ASSERT_EQ(theirs->encode(text), ids) << own.kind() << ": " << json_text(text);
+    ASSERT_EQ(theirs->encode(text), ids) << own.kind() << ": " << in_quotes(text);
     ASSERT_EQ(theirs->decode(ids), text) << own.kind();
     ++seen;
   }
