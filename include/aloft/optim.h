@@ -7,6 +7,7 @@
 #include "frontend/autocast.h"
 #include "frontend/averaged_weights.h"
 #include "frontend/cast_functions.h"
+#include "frontend/custom_gradient.h"
 #include "frontend/grad_scaler.h"
 #include "frontend/gradient_fusion.h"
 #include "frontend/left_gradients.h"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -202,7 +203,12 @@ std::string rewrite_manifest(const Path& checkpoint, const CheckpointMeta& meta)
 }
 
 namespace {
-Manifest checked_manifest(const Path& checkpoint) {
+bool is_read(const std::string& file, CheckpointUse use) {
+  return use == CheckpointUse::GoingOn || file == kModel ||
+         (use == CheckpointUse::Means && file == state_file(0));
+}
+
+Manifest checked_manifest(const Path& checkpoint, CheckpointUse use) {
   Manifest manifest = read_manifest(checkpoint);
   // Programs before wrote no means beside the weights.
   const bool has_average = manifest.files.contains(kAverage);
@@ -210,6 +216,14 @@ Manifest checked_manifest(const Path& checkpoint) {
     const auto expected = manifest.files.find(file);
     if (expected == manifest.files.end())
       broken_checkpoint(checkpoint, "its manifest does not name " + file);
+    if (!is_read(file, use)) {
+      std::error_code missing;
+      const std::uint64_t bytes = std::filesystem::file_size(checkpoint / file, missing);
+      if (!missing && bytes == expected->second.bytes) continue;
+      broken_checkpoint(checkpoint, missing ? file + " is missing"
+                                            : fmt::format("{} has {} bytes, its manifest says {}",
+                                                          file, bytes, expected->second.bytes));
+    }
     const FileSeal found = seal_of(checkpoint / file);
     if (found != expected->second)
       broken_checkpoint(checkpoint,
@@ -221,13 +235,13 @@ Manifest checked_manifest(const Path& checkpoint) {
 }
 }  // namespace
 
-CheckpointMeta check_checkpoint(const Path& checkpoint) {
-  return checked_manifest(checkpoint).meta;
+CheckpointMeta check_checkpoint(const Path& checkpoint, CheckpointUse use) {
+  return checked_manifest(checkpoint, use).meta;
 }
 
 CheckpointMeta load_checkpoint(const Path& checkpoint, const json& model_config, nn::Module& model,
                                const std::vector<Optimizer>& optimizers) {
-  const Manifest manifest = checked_manifest(checkpoint);
+  const Manifest manifest = checked_manifest(checkpoint, CheckpointUse::GoingOn);
   check_fit(checkpoint, manifest.meta, model_config, model);
   if (optimizers_in(manifest) != optimizers.size())
     unfit_checkpoint(checkpoint,

@@ -63,7 +63,12 @@ std::vector<std::string> model_differences(const CheckpointMeta& meta,
 // Reads the manifest alone. DataError E0601, E0641.
 Manifest read_manifest(const Path& checkpoint);
 
-// Reads and checks the manifest and the hashes of the files. DataError E0601, E0641.
-CheckpointMeta check_checkpoint(const Path& checkpoint);
+// What a checkpoint is opened for: a run that goes on reads all of it, a model that is used its
+// weights alone, or the means of them that stand in the optimizer's state.
+enum class CheckpointUse { GoingOn, Weights, Means };
+
+// Reads and checks the manifest, the hashes of the files that are read and the sizes of the others,
+// which may be several times as large. DataError E0601, E0641.
+CheckpointMeta check_checkpoint(const Path& checkpoint, CheckpointUse use = CheckpointUse::GoingOn);
 
 }  // namespace aloft

@@ -86,8 +86,8 @@ std::optional<std::int64_t> step_in_name(std::string_view name) {
   return step;
 }
 
-CheckpointFolder::CheckpointFolder(Path folder, std::optional<std::string> run)
-    : folder_(std::move(folder)), run_(std::move(run)) {}
+CheckpointFolder::CheckpointFolder(Path folder, std::optional<std::string> run, CheckpointUse use)
+    : folder_(std::move(folder)), run_(std::move(run)), use_(use) {}
 
 // Nothing where it is not whole, or of another run.
 std::optional<CheckpointMeta> CheckpointFolder::checked(const Path& checkpoint, std::int64_t step) {
@@ -105,7 +105,7 @@ std::optional<CheckpointMeta> CheckpointFolder::checked(const Path& checkpoint, 
     const std::string text = manifest_text(manifest);
     const auto known = known_.find(checkpoint);
     if (known == known_.end() || known->second != text) {
-      check_checkpoint(checkpoint);
+      check_checkpoint(checkpoint, use_);
       known_[checkpoint] = text;
     }
     return std::move(manifest.meta);

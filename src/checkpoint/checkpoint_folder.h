@@ -24,8 +24,10 @@ struct StoredCheckpoint {
 
 class CheckpointFolder {
  public:
-  // `run`: whose checkpoints count; nothing: those of any run. The folder may be missing.
-  explicit CheckpointFolder(Path folder, std::optional<std::string> run = {});
+  // `run`: whose checkpoints count; nothing: those of any run. `use`: what is looked at of one
+  // before it counts as whole. The folder may be missing.
+  explicit CheckpointFolder(Path folder, std::optional<std::string> run = {},
+                            CheckpointUse use = CheckpointUse::GoingOn);
   // From here on only those of this run count.
   void belong_to(std::string run) { run_ = std::move(run); }
 
@@ -90,6 +92,7 @@ class CheckpointFolder {
 
   Path folder_;
   std::optional<std::string> run_;
+  CheckpointUse use_;
   std::vector<std::string> problems_;
   std::vector<Path> foreign_;
   // What was found whole, with the text of its manifest then: hashing gigabytes once is enough.

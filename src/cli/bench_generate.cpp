@@ -67,14 +67,19 @@ std::int32_t likeliest(const Generator& generator) {
 }
 
 struct Times {
-  std::vector<double> prompt, token;  // seconds
+  double first = 0;                        // when the first token was there, on the steady clock
+  std::vector<double> prompt, token;       // seconds
+  std::vector<double> stream_gb_s, share;  // beside each text, of what its tokens read
+  std::uint64_t rss = 0;
 };
 
-Times measure(Generator& generator, const Options& o, std::int64_t vocab) {
+Times measure(Generator& generator, const Options& o, std::int64_t vocab, bool has_limit) {
   Times t;
   const std::vector<std::int32_t> prompt = made_up(o.prompt, vocab);
+  const auto read = static_cast<double>(bytes_read_for_a_token(generator.plan()));
   for (std::int64_t round = 0; round <= o.rounds; ++round) {  // the first does not count
-    double before = steady_seconds();
+    const double began = steady_seconds();
+    double before = began;
     const auto lap = [&] {
       const double now = steady_seconds();
       return now - std::exchange(before, now);
@@ -82,13 +87,22 @@ Times measure(Generator& generator, const Options& o, std::int64_t vocab) {
     generator.start(prompt);
     std::int32_t token = likeliest(generator);
     const double first = lap();
-    if (round > 0) t.prompt.push_back(first);
+    std::vector<double> tokens;
     for (std::int64_t i = 1; i < o.tokens; ++i) {
       generator.feed(token);
       token = likeliest(generator);
-      const double one = lap();
-      if (round > 0) t.token.push_back(one);
+      tokens.push_back(lap());
     }
+    if (round == 0) {
+      t.first = began + first;
+      t.rss = peak_rss_bytes();  // without what is measured below
+      continue;
+    }
+    t.prompt.push_back(first);
+    t.token.insert(t.token.end(), tokens.begin(), tokens.end());
+    if (tokens.empty() || !has_limit) continue;
+    t.stream_gb_s.push_back(cpu::measure_read_rate(1));
+    t.share.push_back(read / upper_median(std::move(tokens)) / 1e9 / t.stream_gb_s.back());
   }
   return t;
 }
@@ -110,7 +124,8 @@ json result_of(const Options& o, double start) {
                       o.prompt + o.tokens);
   saved.load();
   const double opened = steady_seconds();
-  const Times t = measure(generator, o, saved.model->vocab());
+  const bool has_limit = !o.no_limit && current_device().name() == "cpu";
+  const Times t = measure(generator, o, saved.model->vocab(), has_limit);
   const double prompt_s = upper_median(t.prompt);
   const std::uint64_t read = bytes_read_for_a_token(generator.plan());
   json j = {{"model", o.model.path},
@@ -121,19 +136,20 @@ json result_of(const Options& o, double start) {
             {"prompt_tokens", o.prompt},
             {"prompt_ms", prompt_s * 1e3},
             {"prompt_tokens_per_s", static_cast<double>(o.prompt) / prompt_s},
-            {"first_token_ms", (opened - start + prompt_s) * 1e3},
+            {"first_token_ms", (t.first - start) * 1e3},
+            {"first_token_clock_s", t.first},  // for whoever started this and noted the time
             {"tokens", o.tokens},
             {"read_bytes_a_token", read},
             {"planned_peak_bytes", generator.plan().peak_bytes()},
-            {"peak_rss_bytes", peak_rss_bytes()}};
+            {"peak_rss_bytes", t.rss}};
   if (!t.token.empty()) {
     const double token_s = upper_median(t.token);
     j["token_ms"] = token_s * 1e3;
     j["tokens_per_s"] = 1 / token_s;
     j["read_gb_s"] = static_cast<double>(read) / token_s / 1e9;
-    if (!o.no_limit && current_device().name() == "cpu") {
-      j["stream_gb_s"] = cpu::measure_stream_rate();
-      j["share_of_stream"] = j["read_gb_s"].get<double>() / j["stream_gb_s"].get<double>();
+    if (has_limit) {
+      j["stream_gb_s"] = upper_median(t.stream_gb_s);
+      j["share_of_stream"] = upper_median(t.share);
     }
   }
   return j;
@@ -152,7 +168,7 @@ void print_lines(const json& j) {
     print_result("{:<18}{:.2f} ms: {:.1f} tokens/s, weights read at {:.1f} GB/s\n", "each token",
                  number("token_ms"), number("tokens_per_s"), number("read_gb_s"));
   if (j.contains("stream_gb_s"))
-    print_result("{:<18}{:.1f} GB/s: {:.0f} % of it\n", "memory stream", number("stream_gb_s"),
+    print_result("{:<18}{:.1f} GB/s: {:.0f} % of it\n", "memory read", number("stream_gb_s"),
                  100 * number("share_of_stream"));
   print_result("{:<18}{:.2f} GiB\n", "peak memory", number("peak_rss_bytes") / (1 << 30));
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -144,38 +145,50 @@ void say_memory(const Generator& generator, std::size_t texts) {
            human_bytes(generator.cache_bytes()), generator.longest());
 }
 
-// One batch: its texts, in order.
-std::vector<Done> drawn_batch(const GenerateOptions& o, const Tokenizer& tokenizer,
-                              Generator& generator, const std::vector<ModelPrompt>& prompts,
-                              std::span<const Wanted> batch, const DrawOptions& all, bool is_answer,
-                              bool grows) {
+// Draws them all. They are told in their order, each as soon as those before it are done.
+void draw_all(const GenerateOptions& o, const Tokenizer& tokenizer, Generator& generator,
+              const std::vector<ModelPrompt>& prompts, const std::vector<Wanted>& wanted,
+              DrawOptions draw, bool is_answer, Results& results) {
   std::vector<TextStart> starts;
   std::vector<GrowingText> texts;
-  for (const Wanted& w : batch) {
+  for (const Wanted& w : wanted) {
     starts.push_back({prompts[w.prompt].tokens,
                       o.sampling.seed + static_cast<std::uint64_t>(w.sample), w.prompt,
                       prompts[w.prompt].room});
     texts.emplace_back(tokenizer, o.stop, is_answer);
   }
-  DrawOptions draw = all;
+  const bool grows = results.grows();
   if (!o.stop.empty())
-    draw.stops = [&](std::int64_t row, std::int32_t) {
-      return texts[static_cast<std::size_t>(row)].has_ended();
+    draw.stops = [&](std::int64_t text, std::int32_t) {
+      return texts[static_cast<std::size_t>(text)].has_ended();
     };
-  const auto drawn = draw_texts(generator, starts, draw, [&](std::int64_t row, std::int32_t token) {
-    const std::string more = texts[static_cast<std::size_t>(row)].add(token);
-    if (grows) show(more);
-  });
-  std::vector<Done> done;
-  for (std::size_t i = 0; i < batch.size(); ++i) {
+  std::vector<std::optional<Done>> done(wanted.size());
+  const auto first = std::min(wanted.size(), static_cast<std::size_t>(generator.rows()));
+  for (std::size_t i = 0; i < first; ++i)
+    if (wanted[i].sample == 0) results.announce(wanted[i].prompt);
+  std::size_t told = 0;
+  const auto tell = [&] {
+    for (; told < done.size() && done[told]; ++told) {
+      if (told >= first && wanted[told].sample == 0) results.announce(wanted[told].prompt);
+      results.done(wanted[told], *done[told]);
+      done[told]->tokens = {};
+    }
+  };
+  const auto end = [&](std::size_t i, const DrawnText& text) {
     if (const std::string rest = texts[i].rest(); grows) show(rest);
-    done.push_back({drawn[i].tokens,
-                    drawn[i].end,
-                    drawn[i].seconds,
-                    texts[i].text(),
-                    {{"seed", starts[i].seed}}});
-  }
-  return done;
+    done[i] = {text.tokens, text.end, text.seconds, texts[i].text(), {{"seed", starts[i].seed}}};
+    tell();
+  };
+  draw.done = [&](std::int64_t text, const DrawnText& drawn) {
+    end(static_cast<std::size_t>(text), drawn);
+  };
+  const auto drawn =
+      draw_texts(generator, starts, draw, [&](std::int64_t text, std::int32_t token) {
+        const std::string more = texts[static_cast<std::size_t>(text)].add(token);
+        if (grows) show(more);
+      });
+  for (std::size_t i = 0; i < drawn.size(); ++i)
+    if (!done[i]) end(i, drawn[i]);  // of no tokens
 }
 
 }  // namespace
@@ -213,24 +226,18 @@ void generate_texts(const GenerateOptions& o, SavedModel& saved,
     for (std::int64_t s = 0; s < o.samples; ++s) wanted.push_back({p, s});
   const std::int64_t batch = o.batch > 0 ? o.batch : std::max(kBatch, o.samples);
   const std::int64_t rows = std::min(batch, std::ssize(wanted));
+  const RowLengths lengths = rows < std::ssize(wanted)        ? RowLengths::Renewed
+                             : rows > 1 && prompts.size() > 1 ? RowLengths::Own
+                                                              : RowLengths::Equal;
   Generator generator(*saved.model, static_cast<int>(o.threads.value_or(0)), rows,
-                      kSmallerGenerator, longest_of(prompts) + o.tokens,
-                      rows > 1 && prompts.size() > 1 ? RowLengths::Own : RowLengths::Equal);
+                      kSmallerGenerator, longest_of(prompts) + o.tokens, lengths);
   check_lengths(saved.model->context(), prompts, is_answer);
   if (!o.prompts.empty()) say_memory(generator, wanted.size());
   saved.load();  // into the memory of its programs
   DrawOptions draw{o.tokens, saved.tokenizer->vocab_size(), ends, o.sampling};
   Results results(o, prompts, is_answer);
   const double begun = monotonic_seconds();
-  for (std::size_t at = 0; at < wanted.size(); at += static_cast<std::size_t>(rows)) {
-    const auto count = std::min(wanted.size() - at, static_cast<std::size_t>(rows));
-    const std::span<const Wanted> now(wanted.data() + at, count);
-    for (const Wanted& w : now)
-      if (w.sample == 0) results.announce(w.prompt);
-    const auto done =
-        drawn_batch(o, *saved.tokenizer, generator, prompts, now, draw, is_answer, results.grows());
-    for (std::size_t i = 0; i < count; ++i) results.done(now[i], done[i]);
-  }
+  draw_all(o, *saved.tokenizer, generator, prompts, wanted, draw, is_answer, results);
   std::string full;
   if (const auto times = generator.times_full(); times > 0)
     full =

@@ -60,12 +60,16 @@ void try_changes(nlohmann::ordered_json& all, const Path& file, const Path& run)
   }
 }
 
+std::string steps_of(std::int64_t steps) {
+  return fmt::format("{} step{}", steps, steps == 1 ? "" : "s");
+}
+
 // The first op of each step that stopped to be finite.
 void print_overflows(const Path& file, const Path& run) {
   auto all = nlohmann::ordered_json::parse(read_file(file));
   const auto& found = all.at("found");
   if (found.empty())
-    print_result("in none of {} steps anything was not finite\n", all.at("steps").dump());
+    print_result("in {} everything was finite\n", steps_of(all.at("steps").get<std::int64_t>()));
   for (const auto& one : found)
     print_result("step {}, loss scale {}{}{}: {}\n", one.at("step").dump(),
                  one.at("loss_scale").get<double>(), one.at("skipped") ? ", skipped" : "",
@@ -192,7 +196,11 @@ ExitCode probe_run(const Options& o) {
     if (is_new && made.steps <= 1) std::filesystem::remove_all(t.out, none);
     throw;
   }
-  print_result("{} steps; what they held is in {}\n", r.steps, out);
+  if (recipe.probe.task == "structure")
+    print_result("which call lies in which is in {}; no step was made\n", out);
+  else
+    print_result("{}; what {} held is in {}\n", steps_of(r.steps), r.steps == 1 ? "it" : "they",
+                 out);
   if (is_found()) print_overflows(overflows, t.out);
   return r.exit;
 }

@@ -49,6 +49,8 @@ class PickleReader {
  private:
   using Kind = TorchFile::Kind;
   using Value = TorchFile::Value;
+  // More than any name, and any call that is known, has.
+  static constexpr std::size_t kLongestName = 1000, kMostParts = 64;
 
   std::uint64_t take(std::size_t bytes) {
     const auto value = little(bytes_, at_, bytes);
@@ -133,8 +135,14 @@ class PickleReader {
     push(is_dict ? Kind::OrderedDict : Kind::Named);
     if (!is_dict) file_.nodes_.back().word = std::string(module) + " " + std::string(name);
   }
+  // Of words alone: what is named once more would double its length each time.
   void push_named(Value module, Value name) {
-    push_named(file_.nodes_[module].word, file_.nodes_[name].word);
+    const auto is_word = [&](Value v) {
+      return file_.nodes_[v].kind == Kind::Word && file_.nodes_[v].word.size() <= kLongestName;
+    };
+    if (!is_word(module) || !is_word(name)) refuse(name_, "a name that is none");
+    const std::string own_module = file_.nodes_[module].word, own_name = file_.nodes_[name].word;
+    push_named(own_module, own_name);  // nodes move where one is added
   }
   void push_tuple(std::vector<Value> parts) {
     push(Kind::Tuple);
@@ -150,15 +158,16 @@ class PickleReader {
     const Value arguments = pop(), callee = pop();
     if (file_.nodes_[callee].kind == Kind::OrderedDict) return push(Kind::Dict);
     if (file_.nodes_[callee].kind != Kind::Named) return push(Kind::Other);
-    push(Kind::Call);
+    push_with_parts(Kind::Call, arguments);
     file_.nodes_.back().word = file_.nodes_[callee].word;
-    file_.nodes_.back().parts = file_.nodes_[arguments].parts;
   }
   // What lies beside the pickle.
-  void push_stored() {
-    const Value id = pop();
-    push(Kind::Stored);
-    file_.nodes_.back().parts = file_.nodes_[id].parts;
+  void push_stored() { push_with_parts(Kind::Stored, pop()); }
+  // Of few parts: each call would copy all that a long tuple has.
+  void push_with_parts(Kind kind, Value tuple) {
+    const bool is_known = file_.nodes_[tuple].parts.size() <= kMostParts;
+    push(is_known ? kind : Kind::Other);
+    if (is_known) file_.nodes_.back().parts = file_.nodes_[tuple].parts;
   }
   void push_long(std::uint64_t bytes) {
     const std::string_view digits = take_text(bytes);

@@ -26,6 +26,23 @@ std::vector<const OpDef*> ops_like(const std::string& pattern) {
   return found;
 }
 
+// Whether floating operands of several types meet in the widest at O1.
+bool promotes(const OpDef& op) {
+  return op.numeric == Numeric::Follow ||
+         (op.numeric == Numeric::Exact && op.fusion == Fusion::Elementwise);
+}
+
+const char* why_not(Numeric numeric) {
+  switch (numeric) {
+    case Numeric::Narrow:
+      return "which O1 computes in the low type, whatever its operands have";
+    case Numeric::Widen:
+      return "which O1 computes in f32, whatever its operands have";
+    default:
+      return "whose operands keep their types: indices, masks, state, or a single tensor";
+  }
+}
+
 }  // namespace
 
 DType wider_of(std::optional<DType> a, DType b) { return a ? wider(*a, b) : b; }
@@ -49,10 +66,10 @@ void register_float_function(Options& options, const std::string& op) {
 void register_promote_function(Options& options, const std::string& op) {
   static_cast<void>(options);
   for (const OpDef* found : ops_like(op))
-    if (found->numeric != Numeric::Follow && found->numeric != Numeric::Exact)
+    if (!promotes(*found))
       throw UserError("E0711", "this op does not compute in its operands' widest type by its name")
-          .saw(found->name.str())
-          .need("an op of the class Follow, which does so anyway")
+          .saw(found->name.str() + ", " + why_not(found->numeric))
+          .need("an op of the class Follow or a comparison, which do so anyway")
           .advice("amp::promote_function([](Tensor a, Tensor b) { ... }) casts what it is given");
 }
 

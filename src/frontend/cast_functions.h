@@ -19,9 +19,10 @@ namespace aloft::amp {
 void register_half_function(Options& options, const std::string& op);
 // The op's operands are f32, and it is computed in f32; where both name an op, this one holds.
 void register_float_function(Options& options, const std::string& op);
-// Nothing for ops of the class Follow (docs/precision.md), which do so at O1: the others are
-// computed in a type of their own by name, and promote_function(f) is what there is. UserError
-// E0711 for these.
+// Nothing for ops of the class Follow (docs/precision.md) and for comparisons, whose operands meet
+// in the widest of their types at O1. The others are computed in a type of their own: in apex, too,
+// where the cast of its lists goes before a promotion by name, which so does nothing. Here that is
+// UserError E0711; promote_function(f) is what there is.
 void register_promote_function(Options& options, const std::string& op);
 
 // amp.disable_casts: what is written until the end of the block is computed in the types that it

@@ -16,6 +16,7 @@
 #include "frontend/eager_emitter.h"
 #include "frontend/eager_taps.h"
 #include "frontend/hooks.h"
+#include "frontend/keep_graph.h"
 #include "frontend/loss_scale_uses.h"
 #include "frontend/variable_values.h"
 #include "ops/binary.h"
@@ -41,7 +42,8 @@ UserError unrecorded(const std::string& saw) {
 
 constexpr const char* kUsed =
     "a step's backward is the last use of what it passes: compute all losses before it, or "
-    "detach() what is carried over from an earlier step";
+    "detach() what is carried over from an earlier step; gradients of gradients want "
+    "gradients_of(loss, parameters, {.create_graph = true})";
 
 constexpr const char* kFromProgram =
     "compute the whole loss eagerly, or compile the whole step; where the result is meant as a "
@@ -229,6 +231,17 @@ std::vector<Tensor> EagerEmitter::variable_gradients(const Tensor& target, const
   std::vector<Tensor> parts = differentiate_tape(target, seed, wrt, where);
 
   std::vector<Tensor> results;
+  if (KeepGraph::is_asked()) {
+    EmitterScope emitter_scope(outer_ ? static_cast<Emitter&>(*outer_) : *this);
+    Scope scope(where_values_are_added(where));
+    auto part = parts.begin();
+    for (const VariablePtr& v : variables) {
+      const auto end = part + static_cast<std::ptrdiff_t>(values[v.get()].size());
+      results.push_back(hooks::run_on_gradient(v, sum_of_values({part, end}, v->type)));
+      part = end;
+    }
+    return results;
+  }
   {
     const NoGrad no_grad;
     EmitterScope emitter_scope(outer_ ? static_cast<Emitter&>(*outer_) : *this);

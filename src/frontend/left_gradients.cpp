@@ -105,6 +105,13 @@ void need_no_scale_to_clip(const char* what, const std::vector<VariablePtr>& par
               "optimizer");
 }
 
+void need_to_clip_by_norm(const char* what, const std::vector<VariablePtr>& parameters,
+                          double max_norm) {
+  need_eager(what);
+  need_above_0("max_norm", max_norm);
+  need_no_scale_to_clip(what, parameters);
+}
+
 void replace_gradient(const VariablePtr& parameter, const Tensor& gradient) {
   need_eager("set_grad()");
   const Tensor before = grad_of(parameter);
@@ -120,6 +127,16 @@ void replace_gradient(const VariablePtr& parameter, const Tensor& gradient) {
         .need("f32, bf16 or f16 of the parameter's shape");
   eager().replace_gradient(parameter, gradient);
 }
+
+void clip_by(const std::vector<VariablePtr>& parameters, double max_norm, const Tensor& norm) {
+  const UpdatePhase phase;
+  const Tensor n = cast(norm, DType::F32);
+  // Infinity less itself is NaN: gradients of such a norm are none.
+  const Tensor share = minimum(max_norm / (n + 1e-6), 1.0) + (n - n);
+  for (const VariablePtr& p : parameters)
+    if (const Tensor g = grad_of(p); g.is_defined())
+      replace_gradient(p, cast(g, DType::F32) * share);
+}
 }  // namespace
 
 // What a loop gives may be divided by a scale that it knows.
@@ -128,24 +145,38 @@ void set_grad(const VariablePtr& parameter, const Tensor& gradient) {
   eager().forget_scales(parameter);
 }
 
-Tensor clip_grad_norm_(const std::vector<VariablePtr>& parameters, double max_norm) {
-  need_eager("clip_grad_norm_()");
-  need_above_0("max_norm", max_norm);
-  need_no_scale_to_clip("clip_grad_norm_()", parameters);
-  std::vector<VariablePtr> owners;
-  std::vector<Tensor> gradients;
-  for (const VariablePtr& p : parameters)
-    if (const Tensor g = grad_of(p); g.is_defined()) {
-      owners.push_back(p);
-      gradients.push_back(g);
-    }
+Tensor get_total_norm(const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> all;
+  for (const Tensor& t : tensors) {
+    if (!t.is_defined()) continue;
+    if (!is_float(t.dtype()))
+      throw UserError("E0203", "the norm of a tensor that is no gradient")
+          .saw(t.type().str() + " given to get_total_norm()")
+          .need("floating tensors, as grad_of(parameter) gives them");
+    all.push_back(t);
+  }
   const UpdatePhase phase;
-  if (gradients.empty()) return full(Shape{}, 0.0, DType::F32);
-  const Tensor norm = grad_stats(full(Shape{}, 1.0, DType::F32), gradients).norm;
-  // Infinity less itself is NaN: gradients of such a norm are none.
-  const Tensor share = minimum(max_norm / (norm + 1e-6), 1.0) + (norm - norm);
-  for (std::size_t i = 0; i < owners.size(); ++i)
-    replace_gradient(owners[i], cast(gradients[i], DType::F32) * share);
+  if (all.empty()) return full(Shape{}, 0.0, DType::F32);
+  return grad_stats(full(Shape{}, 1.0, DType::F32), all).norm;
+}
+
+void clip_grads_with_norm_(const std::vector<VariablePtr>& parameters, double max_norm,
+                           const Tensor& total_norm) {
+  need_to_clip_by_norm("clip_grads_with_norm_()", parameters, max_norm);
+  if (!total_norm.is_defined() || total_norm.shape() != Shape{} || !is_float(total_norm.dtype()))
+    throw UserError("E0203", "the norm to clip by is no number")
+        .saw(total_norm.is_defined() ? total_norm.type().str() : "an undefined tensor")
+        .need("a floating tensor of one number, shape []")
+        .advice("get_total_norm(gradients) gives one");
+  clip_by(parameters, max_norm, total_norm);
+}
+
+Tensor clip_grad_norm_(const std::vector<VariablePtr>& parameters, double max_norm) {
+  need_to_clip_by_norm("clip_grad_norm_()", parameters, max_norm);
+  std::vector<Tensor> gradients;
+  for (const VariablePtr& p : parameters) gradients.push_back(grad_of(p));
+  const Tensor norm = get_total_norm(gradients);
+  clip_by(parameters, max_norm, norm);
   return norm;
 }
 

@@ -20,6 +20,17 @@ void set_grad(const VariablePtr& parameter, const Tensor& gradient);
 // step is skipped. UserError E0814 unless max_norm is above 0, E0808 where a gradient is multiplied
 // with a loss scale still.
 Tensor clip_grad_norm_(const std::vector<VariablePtr>& parameters, double max_norm);
+// The two halves of it, for the gradients of several models by the norm of all, or of some by a
+// norm of one's own. torch.nn.utils.get_total_norm(tensors): the L2 norm of all elements of all
+// floating tensors, f32[], 0 of none; what is undefined, as grad_of() of a parameter that no loss
+// depends on, is left out. UserError E0203 for a tensor of integers.
+Tensor get_total_norm(const std::vector<Tensor>& tensors);
+// torch.nn.utils.clip_grads_with_norm_(parameters, max_norm, total_norm): the gradients times
+// max_norm / (total_norm + 1e-6) where that is below 1, NaN where the norm is not finite.
+// `total_norm`: a floating tensor of one number. UserErrors of clip_grad_norm_(), and E0203 for
+// another tensor.
+void clip_grads_with_norm_(const std::vector<VariablePtr>& parameters, double max_norm,
+                           const Tensor& total_norm);
 // torch.nn.utils.clip_grad_value_: each element cut at -most and most. UserError E0814 unless it is
 // above 0, E0808 as above.
 void clip_grad_value_(const std::vector<VariablePtr>& parameters, double most);

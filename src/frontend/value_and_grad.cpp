@@ -2,9 +2,11 @@
 
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "frontend/hooks.h"
+#include "frontend/keep_graph.h"
 #include "frontend/loss_scale_uses.h"
 #include "ops/constant.h"
 #include "ops/identity.h"
@@ -73,13 +75,22 @@ std::vector<Tensor> grads::of_inputs(const Tensor& loss, const std::vector<Tenso
   return e.gradients(loss, full({}, 1.0, DType::F32), inputs, where_of_request());
 }
 
-std::vector<Tensor> gradients_of(const Tensor& loss, const std::vector<VariablePtr>& parameters) {
+namespace {
+thread_local bool keeps_graph = false;
+}
+KeepGraph::KeepGraph(bool keep) : saved_(std::exchange(keeps_graph, keep)) {}
+KeepGraph::~KeepGraph() { keeps_graph = saved_; }
+bool KeepGraph::is_asked() { return keeps_graph; }
+
+std::vector<Tensor> gradients_of(const Tensor& loss, const std::vector<VariablePtr>& parameters,
+                                 const GradientsOptions& options) {
   need_scalar(loss);
   hooks::need_outside("gradients_of()");
   Emitter& e = emitter_of(loss);
   EmitterScope scope(e);
   const Where where = where_of_request();
   const LossScalesMet asked;
+  const KeepGraph keep(options.create_graph);
   std::vector<Tensor> gradients =
       e.variable_gradients(loss, full({}, 1.0, DType::F32), parameters, where);
   note_loss_scales(gradients, asked.met());

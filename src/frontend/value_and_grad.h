@@ -14,10 +14,25 @@
 
 namespace aloft {
 
+// What torch.autograd.grad() is told of gradients beside what they are of.
+struct GradientsOptions {
+  // Whether gradients can be taken of the gradients, as of a penalty on them. Eagerly the loss can
+  // be differentiated again behind it, which takes the memory of both; a compiled function keeps
+  // what its gradients need anyway.
+  bool create_graph = false;
+};
+
 // Gradients of a scalar with respect to parameters, in their order and types; zeros where it does
 // not depend on one. In both modes. UserError E0803 where it is not one number, E0322 where it
 // depends on none of them, E0321 where it cannot be differentiated any more.
-std::vector<Tensor> gradients_of(const Tensor& loss, const std::vector<VariablePtr>& parameters);
+//
+//   const Tensor loss = cross_entropy(net(x), y);
+//   Tensor squares = full({}, 0);
+//   for (const Tensor& g : gradients_of(loss, net.parameters(), {.create_graph = true}))
+//     squares = squares + sum(square(g));
+//   (loss + sqrt(squares)).backward();
+std::vector<Tensor> gradients_of(const Tensor& loss, const std::vector<VariablePtr>& parameters,
+                                 const GradientsOptions& options = {});
 
 // How value_and_grad() takes what f gives.
 struct ValueAndGradOptions {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -43,7 +44,7 @@ models::DecodeCache make_cache(const models::CausalLm& model, std::int64_t rows,
   const std::int64_t longest = positions_for(tokens, model.context());
   const auto make = [&] {
     models::DecodeCache cache = model.make_cache(rows, longest, cache_type(model));
-    if (lengths == RowLengths::Own) cache.allow_padding(rows);
+    if (lengths != RowLengths::Equal) cache.allow_padding(rows);
     return cache;
   };
   if (!less_memory.empty()) {
@@ -52,6 +53,7 @@ models::DecodeCache make_cache(const models::CausalLm& model, std::int64_t rows,
     for (const nn::KeyValueCache& layer : make().layers)
       for (const VariablePtr& v : {layer.keys, layer.values})
         bytes += static_cast<double>(v->type.max_bytes());
+    if (lengths == RowLengths::Renewed) bytes += bytes / static_cast<double>(rows);
     current_device().need_memory(
         bytes, fmt::format("the keys and values of {} texts of {} tokens", rows, longest),
         less_memory);
@@ -91,6 +93,7 @@ Generator::Generator(models::CausalLm& model, int threads, std::int64_t rows,
     return std::vector<std::pair<std::string, Tensor>>{
         {"logits", cast(models::decoded_logits(model_, in[0], cache_), DType::F32)}};
   });
+  if (lengths == RowLengths::Renewed) add_alone();
   if (!less_memory.empty()) need_memory_for(programs_.plan(), less_memory);
   programs_.finish();
   decode_ = programs_.find("decode");
@@ -98,6 +101,24 @@ Generator::Generator(models::CausalLm& model, int threads, std::int64_t rows,
   token_ = programs_.input<std::int32_t>("decode", "token");
   prompt_ = programs_.input<std::int32_t>("prefill", "prompt");
   logits_ = programs_.output<float>("decode", "logits");
+  if (!alone_) return;
+  alone_->stretch = programs_.find("alone");
+  alone_->token = programs_.find("alone-token");
+  alone_->of_stretch = programs_.input<std::int32_t>("alone", "prompt");
+  alone_->of_token = programs_.input<std::int32_t>("alone-token", "prompt");
+}
+
+void Generator::add_alone() {
+  alone_.emplace();
+  alone_->cache = model_.make_cache(1, cache_.longest, cache_.layers[0].keys->type.dtype);
+  for (const auto& [name, length] :
+       {std::pair{"alone", stretch_}, std::pair{"alone-token", std::int64_t{1}}})
+    programs_.add(name, {{"prompt", {DType::I32, {1, length}}}},
+                  [&](const std::vector<Tensor>& in) {
+                    ModuleScope scope("", model_.policy());
+                    model_.prefill(in[0], alone_->cache);
+                    return std::vector<std::pair<std::string, Tensor>>{};
+                  });
 }
 
 void Generator::check(std::span<const std::int32_t> tokens) const {
@@ -157,6 +178,90 @@ void Generator::feed_all() {
   write_starts();
   cache_.clear();
   feed_from(0);
+}
+
+// Keys and values of these tokens, in the cache of one row.
+void Generator::read_alone(std::span<const std::int32_t> tokens) {
+  const auto stretch = static_cast<std::size_t>(stretch_);
+  const auto longest = static_cast<std::size_t>(cache_.longest);
+  alone_->cache.clear();
+  for (std::size_t at = 0; at < tokens.size();) {
+    // What fills up the last stretch stands behind what is taken of it.
+    const bool is_whole = at + stretch <= longest;
+    const InputPort<std::int32_t>& input = is_whole ? alone_->of_stretch : alone_->of_token;
+    const std::size_t width = is_whole ? stretch : 1;
+    {
+      const HostWrite<std::int32_t> fed = input.write(width);
+      for (std::size_t i = 0; i < width; ++i) fed[i] = at + i < tokens.size() ? tokens[at + i] : 0;
+    }
+    programs_.run(is_whole ? alone_->stretch : alone_->token, {});
+    at += width;
+  }
+  tokens_fed_ += static_cast<std::int64_t>(tokens.size());
+}
+
+std::size_t Generator::bytes_of_position(const Variable& v, std::size_t rows) const {
+  return v.type.max_bytes() / rows / static_cast<std::size_t>(cache_.longest);
+}
+
+// The first `count` positions of that cache become the row's last.
+void Generator::take_alone(std::size_t row, std::size_t count) {
+  std::vector<std::byte> moved;
+  for (std::size_t i = 0; i < cache_.layers.size(); ++i) {
+    const nn::KeyValueCache &from = alone_->cache.layers[i], &to = cache_.layers[i];
+    for (const auto& [source, target] :
+         {std::pair{from.keys, to.keys}, std::pair{from.values, to.values}}) {
+      const std::size_t each = bytes_of_position(*target, rows_.size());
+      moved.resize(count * each);
+      source->buffer->read_into(moved, 0);
+      const std::size_t stride = each * static_cast<std::size_t>(cache_.longest);
+      target->buffer->write_from(moved, row * stride + (width_ - count) * each);
+    }
+  }
+}
+
+// Every row ends at position `width`: keys and values know their places in their text, not where
+// they lie, so that they are copied and nothing is computed anew.
+void Generator::move_to(std::size_t width) {
+  if (width == width_) return;
+  std::vector<std::byte> moved;
+  for (const nn::KeyValueCache& layer : cache_.layers)
+    for (const VariablePtr& v : {layer.keys, layer.values}) {
+      const std::size_t each = bytes_of_position(*v, rows_.size());
+      const std::size_t stride = each * static_cast<std::size_t>(cache_.longest);
+      for (std::size_t r = 0; r < rows_.size(); ++r) {
+        const std::size_t count = rows_[r].is_left ? 0 : width_ - rows_[r].start;
+        if (count == 0) continue;
+        moved.resize(count * each);
+        v->buffer->read_into(moved, r * stride + rows_[r].start * each);
+        v->buffer->write_from(moved, r * stride + (width - count) * each);
+      }
+    }
+  for (Row& row : rows_) row.start = width - (row.is_left ? 0 : width_ - row.start);
+  width_ = width;
+  write_starts();
+  cache_.rewind(static_cast<std::int64_t>(width));
+}
+
+void Generator::begin(std::int64_t number, std::span<const std::int32_t> tokens) {
+  need_start();
+  need_row(number);
+  if (!alone_)
+    throw UserError("E0812", "a row cannot begin anew while the others go on")
+        .need("RowLengths::Renewed when the generator is made");
+  Row begun;
+  set(begun, tokens);
+  begun.first = begun.tokens.back();
+  begun.tokens.pop_back();
+  const std::size_t count = begun.tokens.size();
+  Row& row = rows_[static_cast<std::size_t>(number)];
+  row.is_left = true;  // what it held moves nowhere
+  move_to(std::max(width_, count));
+  read_alone(begun.tokens);
+  row = std::move(begun);
+  row.start = width_ - count;
+  take_alone(static_cast<std::size_t>(number), count);
+  write_starts();
 }
 
 void Generator::write_starts() {
@@ -224,16 +329,18 @@ void Generator::feed(std::span<const std::int32_t> tokens) {
   const std::size_t kept =
       std::max<std::size_t>(half >= stretch ? half / stretch * stretch + 1 : half, 1);
   bool is_one_full = false;
+  std::size_t widest = 1;
   for (std::size_t r = 0; r < tokens.size(); ++r) {
     std::vector<std::int32_t>& row = rows_[r].tokens;
     if (rows_[r].is_left) continue;
-    row.push_back(tokens[r]);
-    if (row.size() <= longest) continue;
-    row.erase(row.begin(), row.end() - static_cast<std::ptrdiff_t>(kept));
-    is_one_full = true;
+    row.push_back(std::exchange(rows_[r].first, {}).value_or(tokens[r]));
+    is_one_full = is_one_full || row.size() > longest;
+    if (row.size() > longest) row.erase(row.begin(), row.end() - static_cast<std::ptrdiff_t>(kept));
+    widest = std::max(widest, row.size());
   }
   times_full_ += is_one_full;
-  if (is_one_full || width_ == longest) return feed_all();  // also where padding takes the room
+  if (is_one_full) return feed_all();
+  if (width_ == longest) move_to(widest - 1);  // padding has taken the room
   run(decode_, token_, width_++, 1, 1);
 }
 
@@ -268,7 +375,7 @@ std::uint64_t Generator::cache_bytes() const {
   std::uint64_t bytes = 0;
   for (const nn::KeyValueCache& layer : cache_.layers)
     bytes += layer.keys->type.max_bytes() + layer.values->type.max_bytes();
-  return bytes;
+  return alone_ ? bytes + bytes / rows_.size() : bytes;
 }
 
 void Generator::need_a_row_each(std::size_t count, const char* what) const {

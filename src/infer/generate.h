@@ -17,8 +17,9 @@
 namespace aloft {
 
 // Whether the rows of a generator are of one length, or each of its own: then those that are
-// shorter stand behind padding, which nobody sees.
-enum class RowLengths { Equal, Own };
+// shorter stand behind padding, which nobody sees. Renewed: of its own, and one may begin anew
+// while the others go on, for which there are keys and values of one row more.
+enum class RowLengths { Equal, Own, Renewed };
 
 // Sequences that grow side by side, each in a row of its own: what is read of the weights for a
 // token is read once for all of them.
@@ -56,6 +57,12 @@ class Generator {
   void feed(std::int32_t token) { feed({&token, 1}); }
   // Nobody asks for this row's logits until the next start(): it takes no more room.
   void leave(std::int64_t row);
+  // This row begins anew with `tokens`, of which the last longest() - 1 count, while the others
+  // stand where they are. The last of them goes with the others' next tokens, whatever feed() is
+  // given for this row then; until that has been called, no row has logits. UserError E0812
+  // before start(), for no token, or where the rows are not RowLengths::Renewed.
+  void begin(std::int64_t row, std::span<const std::int32_t> tokens);
+  bool renews() const { return alone_.has_value(); }
   // Row r goes on from what row from[r] is. UserError E0812 for another number of rows.
   void reorder(std::span<const std::int64_t> from);
   // Of a row's next token; of the first `ids` tokens only where a padded head has more rows than
@@ -77,6 +84,13 @@ class Generator {
     std::vector<std::int32_t> tokens;
     std::size_t start = 0;  // its first position, behind padding
     bool is_left = false;
+    std::optional<std::int32_t> first = {};  // fed next, where it has begun
+  };
+  // What reads the tokens of a row that begins: a cache of one row.
+  struct Alone {
+    models::DecodeCache cache;
+    int stretch = -1, token = -1;
+    InputPort<std::int32_t> of_stretch, of_token;
   };
   void check(std::span<const std::int32_t> tokens) const;
   void need_start() const;
@@ -88,6 +102,11 @@ class Generator {
   void feed_from(std::size_t at);
   void feed_all();
   void write_starts();
+  void add_alone();
+  void read_alone(std::span<const std::int32_t> tokens);
+  void take_alone(std::size_t row, std::size_t count);
+  void move_to(std::size_t width);
+  std::size_t bytes_of_position(const Variable& v, std::size_t rows) const;
 
   models::CausalLm& model_;
   models::DecodeCache cache_;
@@ -97,6 +116,7 @@ class Generator {
   InputPort<std::int32_t> token_, prompt_;
   OutputPort<float> logits_;
   std::vector<Row> rows_;
+  std::optional<Alone> alone_;
   std::size_t width_ = 0;  // positions that are filled, padding included
   std::int64_t times_full_ = 0, tokens_fed_ = 0;
 };

@@ -90,8 +90,13 @@ void take_averages(const Path& checkpoint, const Safetensors& state, nn::Module&
         .advice("leave --average out, or train with optimizer.average = \"ema\"");
 }
 
-SavedModel open_checkpoint(const Path& checkpoint, bool average, SavedKind kind) {
-  const CheckpointMeta meta = check_checkpoint(checkpoint);
+CheckpointUse use_of(bool average) {
+  return average ? CheckpointUse::Means : CheckpointUse::Weights;
+}
+
+// `meta`: of a checkpoint that was found whole, for use_of(average).
+SavedModel open_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, bool average,
+                           SavedKind kind) {
   log_info("reading {}{}", checkpoint.string(),
            meta.validation_loss
                ? fmt::format(", validation loss {}", loss_text(*meta.validation_loss))
@@ -130,8 +135,8 @@ SavedModel open_huggingface(const Path& folder, SavedKind kind) {
 }
 
 // The checkpoint of a run that `which` means.
-Path chosen_checkpoint(const Path& run, const std::string& which) {
-  CheckpointFolder folder(run / "checkpoints", run_name(read_run_record(run / "run.json")));
+StoredCheckpoint chosen_checkpoint(const Path& run, const std::string& which, CheckpointUse use) {
+  CheckpointFolder folder(run / "checkpoints", run_name(read_run_record(run / "run.json")), use);
   std::optional<StoredCheckpoint> found;
   if (which == "best") {
     found = folder.best();
@@ -144,7 +149,7 @@ Path chosen_checkpoint(const Path& run, const std::string& which) {
     found = folder.newest([&](const CheckpointMeta& m) { return std::to_string(m.step) == which; });
   }
   for (const std::string& p : folder.problems()) log_warning("a checkpoint is passed over: {}", p);
-  if (found) return found->path;
+  if (found) return *std::move(found);
   const std::vector<StoredCheckpoint> all = folder.whole();
   if (all.empty() && !folder.foreign().empty()) folder.refuse_others();
   if (all.empty()) throw DataError("E0641", "the run has no whole checkpoint").at(run.string());
@@ -164,7 +169,8 @@ SavedModel open_run(const Path& run, const std::string& which, bool average, Sav
   for (int left = kTries;; --left) {
     const std::vector<Path> there = list_folder(run / "checkpoints");
     try {
-      return open_checkpoint(chosen_checkpoint(run, which), average, kind);
+      const StoredCheckpoint chosen = chosen_checkpoint(run, which, use_of(average));
+      return open_checkpoint(chosen.path, chosen.meta, average, kind);
     } catch (const Error&) {
       if (left == 1 || list_folder(run / "checkpoints") == there) throw;
     }
@@ -204,7 +210,7 @@ SavedModel describe_saved_model(const Path& path, const std::string& which, bool
   if (is_run) {
     saved = open_run(path, which, average, kind);
   } else if (path_exists(path / "manifest.json")) {
-    saved = open_checkpoint(path, average, kind);
+    saved = open_checkpoint(path, check_checkpoint(path, use_of(average)), average, kind);
   } else if (models::is_huggingface_folder(path)) {
     if (average)
       throw UserError("E0830", "a folder of Hugging Face has no means of its weights")

@@ -11,12 +11,15 @@
 //   %9 = linear_cross_entropy_grad(%3, %4, %2, %8)        ->
 //   %9 = linear_cross_entropy_sweep(%3, %4, %2, %8)
 //
+// The loss is then known where the gradients are, and what is computed of it before (its product
+// with a batch's weight, the sum over micro-batches) waits until then, in the order that it has.
+//
 // Refused where the projection has a bias, where the logits have another reader (they must exist
-// then; a tap is none, and is lost), and where the cotangent depends on the loss. A cast of the
-// logits in between (O1) goes away: the fused op sums and normalises in fp32 anyway. The arithmetic
-// changes: the logits' gradient may be rounded to 16 bits earlier, and gradients of the weight are
-// summed by chunks. This is the one rewrite that is exempt from giving eager mode's bits; tests
-// hold it to the tolerances.
+// then; a tap is none, and is lost), where the cotangent depends on the loss, and where a variable
+// changes between the loss and its gradient. A cast of the logits in between (O1) goes away: the
+// fused op sums and normalises in fp32 anyway. The arithmetic changes: the logits' gradient may be
+// rounded to 16 bits earlier, and gradients of the weight are summed by chunks. This is the one
+// rewrite that is exempt from giving eager mode's bits; tests hold it to the tolerances.
 #include <algorithm>
 
 #include "ops/cross_entropy.h"
@@ -97,11 +100,31 @@ bool depends_on(const Graph& g, ValueId v, std::uint32_t n) {
   return false;
 }
 
-// Every reader of the loss comes behind the gradient node, so that the loss may be computed there.
-bool readers_follow(const Graph& g, ValueId loss, std::uint32_t gradient) {
-  const std::vector<std::uint32_t> readers = g.readers(loss);
-  return std::none_of(readers.begin(), readers.end(),
-                      [&](std::uint32_t reader) { return g.comes_before(reader, gradient); });
+// Whether a variable takes its new value between the two: what reads the old one may not wait.
+bool updates_between(const Graph& g, std::uint32_t loss, std::uint32_t gradient) {
+  const auto& all = g.updates();
+  return std::any_of(all.begin(), all.end(), [&](const StateUpdate& u) {
+    return g.comes_before(loss, u.value.node) && g.comes_before(u.value.node, gradient);
+  });
+}
+
+// All that depends on the loss comes behind the gradient, so that the loss may be computed there.
+void let_readers_wait(Graph& g, std::uint32_t loss, std::uint32_t gradient) {
+  std::vector<bool> waits(g.capacity(), false);
+  waits[loss] = true;
+  std::vector<std::uint32_t> order, waiting;
+  for (std::uint32_t n : g.order()) {
+    const std::vector<ValueId>& in = g.node(n).in;
+    if (g.comes_before(loss, n) && g.comes_before(n, gradient) &&
+        std::any_of(in.begin(), in.end(), [&](ValueId v) { return waits[v.node]; })) {
+      waits[n] = true;
+      waiting.push_back(n);
+      continue;
+    }
+    order.push_back(n);
+    if (n == gradient) order.insert(order.end(), waiting.begin(), waiting.end());
+  }
+  if (!waiting.empty()) g.set_order(order);
 }
 
 // The loss that `grad` is the gradient of: the same head against the same targets. None where
@@ -123,7 +146,7 @@ PassReport fuse_gradient(Graph& g, const PassContext&) {
     const Node grad = g.node(n);
     if (grad.erased || grad.op != Name("linear_cross_entropy_grad")) continue;
     const auto loss = loss_of(g, grad);
-    if (!loss || depends_on(g, grad.in[3], *loss) || !readers_follow(g, {*loss, 0}, n)) continue;
+    if (!loss || depends_on(g, grad.in[3], *loss) || updates_between(g, *loss, n)) continue;
     const Node forward = g.node(*loss);
     GraphEmitter emitter(g);
     emitter.insert_before(n);
@@ -132,6 +155,7 @@ PassReport fuse_gradient(Graph& g, const PassContext&) {
     const auto sweep = emitter.emit({"linear_cross_entropy_sweep", grad.attrs, grad.form}, in,
                                     fused_where(g, n, "fuse-head-gradient"));
     if (g.type(sweep[1].id()) != grad.out[0] || g.type(sweep[2].id()) != grad.out[1]) continue;
+    let_readers_wait(g, *loss, n);
     g.set_members(sweep[0].id().node, forward.identity() + ", " + grad.identity());
     g.replace_uses({*loss, 0}, sweep[0].id());
     g.replace_uses({n, 0}, sweep[1].id());

@@ -105,6 +105,38 @@ class Checkpoints(unittest.TestCase):
             one, other = (self.checkpoints(x) / step(number) / file for x in (a, b))
             self.assertTrue(one.read_bytes() == other.read_bytes(), f"{one} and {other} differ")
 
+    def flip(self, out, number, file):
+        path = self.checkpoints(out) / step(number) / file
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+
+    # What is read of a checkpoint.
+
+    def test_a_model_is_used_without_its_optimizers_state(self):
+        """Gigabytes that nobody asks for are not read: a flipped byte in them is no business of the weights."""
+        self.train("run", "--steps", 6, train__checkpoint_every=2, optimizer__average="ema")
+        self.aloft("export", "hf", "run", "right")
+        self.flip("run", 6, "state.safetensors")
+        self.aloft("export", "hf", "run", "again")
+        self.aloft("export", "hf", f"run/checkpoints/{step(6)}", "one")
+        for other in ("again", "one"):
+            self.assertEqual(*((self.folder / name / "model.safetensors").read_bytes() for name in ("right", other)))
+        averaged = self.aloft("export", "hf", "run", "mean", "--average").stderr
+        self.assertIn("state.safetensors has", averaged)  # where the means are, so that it is passed over
+        self.assertIn(step(4), averaged)
+        self.assertIn("passed over", self.train("run", "--resume", "--steps", 7, optimizer__average="ema").stderr)
+
+    def test_a_model_of_a_checkpoint_that_is_not_whole_is_not_used(self):
+        self.train("run", "--steps", 6, train__checkpoint_every=2)
+        for number, harm in ((6, lambda path: os.truncate(path, 100)), (4, os.remove)):
+            harm(self.checkpoints("run") / step(number) / "state.safetensors")
+            said = self.aloft("export", "hf", "run", f"out-{number}").stderr
+            self.assertIn("state.safetensors", said)
+            self.assertIn(step(number - 2), said)
+        self.flip("run", 2, "model.safetensors")
+        self.assertIn("E0641", self.aloft("export", "hf", "run", "none", exit_code=3).stderr)
+
     # What is worth going on from.
 
     def test_what_diverges_eats_no_healthy_checkpoint(self):

@@ -16,7 +16,7 @@ lr = 3e-3
 clip_norm = 1
 [train]
 batch = 8
-steps = 60
+steps = 120
 eval_every = 30
 checkpoint_minutes = 0
 """
@@ -176,7 +176,7 @@ class Encoders(ProgramTest):
                                 "data.labelled=bad.jsonl", exit_code=3)
             self.assertIn("bad.jsonl:2", said)
             self.assertIn(says, said)
-        (self.folder / "many.jsonl").write_text(texts(8) + '{"text": "a", "label": 7}\n')
+        (self.folder / "many.jsonl").write_text(texts(8) + '{"text": "a", "label": 70}\n')
         self.assertIn("E0716", self.refused("train", "classify.toml", "--init", "bert-tiny", "--out", "x", "--set",
                                             "data.labelled=many.jsonl"))
         self.assertIn("E0717", self.refused("train", "classify.toml", "--init", "bert-tiny", "--out", "x", "--set",
@@ -184,6 +184,28 @@ class Encoders(ProgramTest):
         self.assertIn("E0718", self.refused("generate", "bert-tiny", "--prompt", "a"))
         self.assertIn("data.length", self.refused("train", "classify.toml", "--init", "roberta-tiny", "--out", "x",
                                                   "--set", "data.length=20"))
+
+    def test_norms_have_other_names_in_files_of_2018(self):
+        self.question("q.safetensors", tokens=[[2, 5, 11, 3], [2, 8, 3, 0]], lengths=[4, 3], labels=[1, 0])
+        for name in ("bert-tiny", "roberta-tiny"):
+            old = f"old-{name}"
+            shutil.copytree(self.folder / name, self.folder / old)
+            tensors = read_tensors(self.folder / name / "model.safetensors")
+            renamed = {n.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): t
+                       for n, t in tensors.items()}
+            self.assertEqual(len(renamed.keys() - tensors.keys()), 10)
+            write_tensors(self.folder / old / "model.safetensors", renamed)
+            scores = []
+            for model in (name, old):
+                self.aloft("score", model, "--tokens", "q.safetensors", "--out", "a.safetensors")
+                scores.append(read_tensors(self.folder / "a.safetensors"))
+            self.assertEqual(*scores)
+            self.aloft("export", "hf", old, f"out-{old}")
+            self.assertEqual(read_tensors(self.folder / f"out-{old}" / "model.safetensors"), tensors)
+            # Both names of one tensor: which is meant?
+            write_tensors(self.folder / old / "model.safetensors", tensors | renamed)
+            self.assertIn("LayerNorm.beta", self.refused("score", old, "--tokens", "q.safetensors", "--out",
+                                                          "a.safetensors", exit_code=3))
 
     def test_keys_of_other_models_are_refused_by_name(self):
         shutil.copytree(self.folder / "bert-tiny", self.folder / "other")

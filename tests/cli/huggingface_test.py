@@ -4,6 +4,7 @@ import json
 import math
 import shutil
 import struct
+import time
 
 from program import ProgramTest, main
 from tensors import read_tensors, write_tensors
@@ -185,6 +186,7 @@ class HuggingFace(ProgramTest):
         self.assertEqual(timed["tokens_an_example"], 4)
 
     def test_latency_of_text(self):
+        before = time.clock_gettime(time.CLOCK_MONOTONIC)
         timed, = self.parsed("bench", "generate", "folder", "--prompt-tokens", 4, "--tokens", 3, "--rounds", 1,
                              "--no-limit", "--json")
         stored = self.tensors("folder")
@@ -192,8 +194,14 @@ class HuggingFace(ProgramTest):
         every = sum(len(data) for _, data in stored.values())
         # A table that is looked up alone is not read; a tied one is the head, too.
         self.assertIn(timed["read_bytes_a_token"], (every, every - table))
-        self.assertGreater(timed["first_token_ms"], timed["prompt_ms"])
+        self.assertGreater(timed["first_token_ms"], timed["open_ms"])
+        self.assertGreater(timed["first_token_clock_s"], before + timed["open_ms"] / 1e3)
+        self.assertLess(timed["first_token_clock_s"], time.clock_gettime(time.CLOCK_MONOTONIC))
         self.assertGreater(timed["tokens_per_s"], 0)
+        self.assertNotIn("share_of_stream", timed)
+        beside, = self.parsed("bench", "generate", "folder", "--prompt-tokens", 4, "--tokens", 3, "--rounds", 2, "--json")
+        self.assertGreater(beside["share_of_stream"], 0)
+        self.assertGreater(beside["stream_gb_s"], beside["read_gb_s"])  # of weights of a few kilobytes
         said = self.refused("bench", "generate", "folder", "--prompt-tokens", 4000, "--tokens", 3)
         self.assertIn("error E0700", said)
         self.assertIn("--prompt-tokens", said)

@@ -46,12 +46,13 @@ class FromApex(unittest.TestCase):
         self.assertIn("amp::scale_loss(", loop)
         self.assertTrue(is_in_an_example(loop), loop)
 
-    def test_each_source_has_its_commit(self):
-        """Of every file that the script reads."""
-        commits = json.loads(SIGNATURES.read_text())["commits"]
-        self.assertEqual(sorted(commits), sorted("apex/" + file for file in self.extraction.files()))
-        for commit in commits.values():
-            self.assertRegex(commit, "^[0-9a-f]{8}$")
+    def test_each_source_has_its_hash(self):
+        """Of every file that the script reads, by which git finds it; and each call is one of a file's."""
+        files = json.loads(SIGNATURES.read_text())["files"]
+        for folder in ("apex/amp/", "apex/optimizers/", "apex/" + self.extraction.LARC):
+            self.assertTrue(any(file.startswith(folder) for file in files), folder)
+        for file, text in files.items():
+            self.assertRegex(text, "^[0-9a-f]{40}$", file)
 
     def test_what_the_script_reads(self):
         """Signatures and levels of sources in the form of apex's, and not what stands beside them."""
@@ -62,6 +63,26 @@ class FromApex(unittest.TestCase):
             self.assertEqual(self.extraction.levels(pathlib.Path(folder)), {"O2": {"loss_scale": "dynamic"}})
         function = ast.parse(source).body[1]
         self.assertEqual(self.extraction.arguments(function), ["models", "optimizers", "enabled"])
+
+    def test_the_script_goes_by_what_packages_give(self):
+        """No name of a call is typed there: of an __init__.py all that it imports, but for what begins with _."""
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder) / "apex"
+            for path, text in {"amp/__init__.py": "from .amp import init, half_function\n"
+                                                  "from .state import _hidden, f\n",
+                               "amp/amp.py": "def init(enabled=True): pass\ndef half_function(fn): pass\n",
+                               "amp/state.py": "_hidden = 1\ndef f(): pass\n",
+                               "optimizers/__init__.py": "from .new import Newest\n",
+                               "optimizers/new.py": "class Newest:\n    def __init__(self, params, lr=1): pass\n",
+                               "parallel/LARC.py": "class LARC:\n    def __init__(self, optimizer): pass\n"}.items():
+                (root / path).parent.mkdir(parents=True, exist_ok=True)
+                (root / path).write_text(text)
+            self.assertEqual(self.extraction.calls(root / "amp"),
+                             {"apex.amp.init": ["enabled"], "apex.amp.half_function": ["fn"], "apex.amp.f": []})
+            self.assertEqual(self.extraction.optimizers(root),
+                             {"apex.optimizers.Newest": ["lr"], "apex.parallel.LARC": ["optimizer"]})
+            self.assertEqual(self.extraction.hashes(root.parent)["apex/amp/state.py"],
+                             "aebdd71ad92b29dfa93f2f4d5e5286d13c4f5b3f")
 
     def test_calls(self):
         calls = {name: arguments for name, arguments in self.calls.items() if not name.startswith(FORK)}

@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,8 +19,12 @@
 #include "frontend/module.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
+#include "ops/compare.h"
 #include "ops/constant.h"
 #include "ops/matmul.h"
+#include "ops/op.h"
+#include "ops/reduce.h"
+#include "ops/samples.h"
 #include "ops/softmax.h"
 
 namespace aloft::e2e {
@@ -128,7 +135,80 @@ TEST(CastFunctions, OpsAreRegisteredByName) {
   };
   amp::initialize(probe, options)(full({2, 2}, 1));
   EXPECT_EQ(code_of([&] { amp::register_half_function(options, "matmol"); }), "E0809");
-  EXPECT_EQ(code_of([&] { amp::register_promote_function(options, "matmul"); }), "E0711");
+}
+
+bool promotes_by_name(const OpDef& op) {
+  Options options = quiet({.opt_level = "O1"});
+  return code_of([&] { amp::register_promote_function(options, op.name.str()); }).empty();
+}
+
+// Operands of a sample, filled with ones and zeros: float ones are of these types in turn. Nothing
+// where there are fewer than two of them, or their types are given.
+std::vector<Operand> mixed_operands(const OpDef& op, const Sample& sample,
+                                    const std::vector<DType>& types) {
+  std::vector<Operand> all;
+  std::size_t floats = 0;
+  for (std::size_t i = 0; i < sample.in.size(); ++i) {
+    const SampleInput& in = sample.in[i];
+    const bool kept = std::ranges::count(op.keep_inputs, static_cast<int>(i)) > 0;
+    if (!is_float(in.dtype)) {
+      all.emplace_back(full(in.shape, 0, in.dtype));
+    } else {
+      if (in.fixed_dtype || kept) return {};
+      all.emplace_back(full(in.shape, 1, types[floats++ % types.size()]));
+    }
+  }
+  return floats > 1 ? all : std::vector<Operand>{};
+}
+
+// What register_promote_function takes as done is done: of every op of the class Follow with
+// several floating operands the result is of the widest type among them.
+TEST(CastFunctions, WhatPromotesByNameDoesSo) {
+  begin();
+  const amp::autocast scope({.dtype = DType::F16});
+  std::set<std::string> seen;
+  for (const OpDef& op : op_table()) {
+    if (op.numeric != Numeric::Follow) continue;
+    EXPECT_TRUE(promotes_by_name(op)) << op.name.str();
+    Samples samples;
+    op.samples(samples);
+    int of_op = 0;
+    for (const Sample& sample : samples.all()) {
+      if (mixed_operands(op, sample, {DType::F32}).empty() || ++of_op > 2) continue;
+      for (const auto& [types, widest] : std::vector<std::pair<std::vector<DType>, DType>>{
+               {{DType::F16, DType::F32}, DType::F32},
+               {{DType::F32, DType::F16, DType::F16}, DType::F32},
+               {{DType::F16, DType::BF16}, DType::F32},
+               {{DType::F16}, DType::F16}}) {
+        const std::vector<Operand> operands = mixed_operands(op, sample, types);
+        seen.insert(op.name.str());
+        for (const Tensor& out : emit_op(op.name, sample.attrs, operands)) {
+          if (!is_float(out.dtype())) continue;
+          EXPECT_EQ(out.dtype(), widest) << op.name.str();
+        }
+      }
+    }
+  }
+  for (const char* name : {"add", "where", "concat", "stack", "lerp", "maximum"})
+    EXPECT_TRUE(seen.contains(name)) << name;
+  // Comparisons: their functions let operands meet.
+  const Tensor half = full({2}, 1, DType::F16), third = full({2}, 1.0 / 3);
+  EXPECT_EQ(sum(cast(equal(cast(third, DType::F16), third), DType::F32)).item(), 0);
+  EXPECT_EQ(sum(cast(less(third, half), DType::F32)).item(), 2);
+}
+
+TEST(CastFunctions, WhatDoesNotPromoteIsRefusedWithTheReason) {
+  begin();
+  Options options = quiet({.opt_level = "O1"});
+  const auto words_of = [&](const char* op) {
+    return refusal([&] { amp::register_promote_function(options, op); });
+  };
+  expect_words(words_of("matmul"), {"E0711", "matmul", "low type"});
+  expect_words(words_of("softmax"), {"E0711", "softmax", "f32"});
+  expect_words(words_of("cache_write"), {"E0711", "cache_write", "keep their types"});
+  expect_words(words_of("*"), {"E0711", "promote_function"});
+  for (const char* op : {"less", "equal", "stack", "add"}) EXPECT_EQ(words_of(op), "") << op;
+  EXPECT_TRUE(options.half_ops.empty() && options.float_ops.empty());
 }
 
 }  // namespace

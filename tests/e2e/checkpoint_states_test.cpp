@@ -3,15 +3,21 @@
 
 #include <limits>
 
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoints.h"
 #include "e2e/refusal.h"
 #include "e2e/training.h"
 #include "frontend/grad_scaler.h"
+#include "frontend/prepare_frozen.h"
+#include "models/state_dict.h"
 #include "nn/batch_norm.h"
+#include "nn/linear.h"
+#include "nn/norm.h"
 #include "numbers.h"
 #include "ops/binary.h"
 #include "ops/reduce.h"
 #include "ops/unary.h"
+#include "optim/adam.h"
 #include "optim/sgd.h"
 #include "temporary_folder.h"
 
@@ -99,6 +105,57 @@ TEST(StatesOfALoop, AreHealthyWhileTheLoopsOwnScalerSearches) {
   }
   EXPECT_GT(skipped, kStraySkips);
   EXPECT_EQ(checkpoints.load(model, opt)->step, 8);
+}
+
+// Up to 27 November 2026 what a run had frozen was rounded to the low type at O2; now it stays f32.
+// A run that was saved so goes on to the bit: it computes with the weights that it has.
+TEST(StatesOfARun, WithFrozenWeightsThatWereRoundedGoOnToTheBit) {
+  use_cpu();
+  const TemporaryFolder folder;
+  struct Net : nn::Module {
+    nn::Linear up{*this, "up", 6, 16}, down{*this, "down", 16, 3};
+    nn::LayerNorm norm{*this, "norm", 16};
+    Net() { requires_grad(false, "up.*"), requires_grad(false, "norm.*"); }
+    Tensor operator()(Operand x) const { return down(norm(up(x))); }
+  };
+  std::vector<RecipeMistake> mistakes;
+  const PrecisionRecipe recipe = parse_precision("O2:bf16", mistakes);
+  ASSERT_TRUE(mistakes.empty());
+  for (const StateFormat master : {StateFormat::F32, StateFormat::Split}) {
+    const OptimizerSpec spec = optim::Adam{.lr = 1e-2, .master = master};
+    const auto steps = [](Net& model, Optimizer& opt, int from, int count) {
+      std::vector<double> losses;
+      for (int i = 0; i < count; ++i) {
+        ModuleScope scope("", model.policy());
+        const Tensor loss = mean(square(model(spread(from + i, {5, 6})) - 1));
+        losses.push_back(minimize(loss, opt).loss());
+      }
+      return losses;
+    };
+    const Path saved = folder.path() / std::to_string(static_cast<int>(master));
+    make_folder(saved);
+    manual_seed(7);
+    Net before;
+    Optimizer rounding = amp::prepare(before, spec, recipe);
+    ASSERT_EQ(before.up.weight->type.dtype, DType::BF16);
+    steps(before, rounding, 0, 3);
+    CheckpointMeta meta;
+    meta.policy = before.policy().str();
+    write_checkpoint(saved, meta, before, {rounding});
+    const std::vector<double> on = steps(before, rounding, 3, 3);
+
+    manual_seed(8);
+    Net now;
+    Optimizer opt = amp::prepare_with_frozen(now, spec, recipe);
+    ASSERT_EQ(now.up.weight->type.dtype, DType::F32);
+    load_checkpoint(saved, {}, now, {opt});
+    EXPECT_EQ(steps(now, opt, 3, 3), on);
+    EXPECT_EQ(bytes_of(*now.down.weight), bytes_of(*before.down.weight));
+    std::vector<float> frozen(96), rounded(96);
+    models::read_state(*now.up.weight, 0, frozen);
+    models::read_state(*before.up.weight, 0, rounded);
+    EXPECT_EQ(frozen, rounded);
+  }
 }
 
 }  // namespace

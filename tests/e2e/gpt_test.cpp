@@ -7,7 +7,10 @@
 #include "frontend/programs.h"
 #include "models/gpt2.h"
 #include "models/model_spec.h"
+#include "ops/binary.h"
+#include "ops/cast.h"
 #include "ops/cross_entropy.h"
+#include "ops/reduce.h"
 #include "optim/adamw.h"
 #include "types/tolerance.h"
 
@@ -68,6 +71,11 @@ TrainOptions options(Mode mode, const std::string& precision, int threads = 2) {
   return {mode, precision, 30, threads, 3, optim::AdamW{.lr = 5e-3, .clip_norm = 1.0}, kExempt};
 }
 
+DType rounded_in(const std::string& precision) {
+  if (precision == "O0") return DType::F32;
+  return precision.find("fp16") != std::string::npos ? DType::F16 : DType::BF16;
+}
+
 class GptPrecision : public testing::TestWithParam<const char*> {};
 
 TEST_P(GptPrecision, EagerEqualsCompiledAndTheLossFalls) {
@@ -86,14 +94,60 @@ TEST_P(GptPrecision, TheFusedHeadStaysWithinRoundingOfTheUnfused) {
   o.skip = {};
   const Outcome fused = train<TinyGpt>(o, sentences, kLoss);
   // The unfused head rounds the logits, and their gradients in every step behind.
-  const std::string precision = GetParam();
-  const DType rounded = precision == "O0"                             ? DType::F32
-                        : precision.find("fp16") != std::string::npos ? DType::F16
-                                                                      : DType::BF16;
   for (int step = 0; step < o.steps; ++step)
     EXPECT_NEAR(fused.losses[step], plain.losses[step],
-                chain_tolerance(rounded, 2 * (step + 1)) * plain.losses[0])
+                chain_tolerance(rounded_in(GetParam()), 2 * (step + 1)) * plain.losses[0])
         << step;
+}
+
+// Losses of steps of two micro-batches, each with a weight that its data brings; `sweeps` receives
+// how often one program computes loss and gradients of the head in one.
+std::vector<double> weighed_losses(const char* precision, const std::vector<std::string>& skip,
+                                   int& sweeps) {
+  use_cpu();
+  eager().clear_tape();
+  manual_seed(3);
+  TinyGpt model;
+  auto [net, opt] =
+      amp::initialize(model, optim::AdamW{.lr = 5e-3, .clip_norm = 1.0}, std::string(precision));
+  opt.set_accumulation(2);
+  const auto loss = [&net = net](const Tensor& x, const Tensor& label) {
+    return cross_entropy(net(x), label) * max(cast(label, DType::F32)) / 20;
+  };
+  const auto add = [&, &opt = opt](const Tensor& x, const Tensor& label) {
+    return accumulate(loss(x, label), opt);
+  };
+  const auto update = [&, &opt = opt](const Tensor& x, const Tensor& label) {
+    return minimize(loss(x, label), opt);
+  };
+  auto adds = compile(add, {.name = "add", .threads = 2, .passes = {.skip = skip}});
+  auto updates = compile(update, {.name = "update", .threads = 2, .passes = {.skip = skip}});
+  std::vector<double> losses;
+  for (int step = 0; step < 5; ++step) {
+    const Batch a = sentences(2 * step), b = sentences(2 * step + 1);
+    losses.push_back(adds(a.x, a.label).item());
+    losses.push_back(updates(b.x, b.label).loss());
+  }
+  sweeps = 0;
+  for (const auto& [programs, name] :
+       {std::pair(&adds.programs(), "add"), std::pair(&updates.programs(), "update")})
+    for (const Instruction& i : programs->plan().find(name)->instructions)
+      sweeps += i.call.op == Name("linear_cross_entropy_sweep");
+  return losses;
+}
+
+// The weight stands between the loss and what is differentiated.
+TEST_P(GptPrecision, TheHeadOfWeighedMicroBatchesIsSweptOnceAndWithinRounding) {
+  int sweeps = 0, none = 0;
+  const std::vector<double> fused = weighed_losses(GetParam(), {}, sweeps);
+  const std::vector<double> plain = weighed_losses(GetParam(), kExempt, none);
+  EXPECT_EQ(sweeps, 2);
+  EXPECT_EQ(none, 0);
+  for (std::size_t i = 0; i < fused.size(); ++i) {
+    const int roundings = 2 * (static_cast<int>(i) / 2 + 1);
+    const double limit = chain_tolerance(rounded_in(GetParam()), roundings) * plain[0];
+    EXPECT_NEAR(fused[i], plain[i], limit) << i;
+  }
 }
 
 TEST_P(GptPrecision, FusedNormsAndEmbeddingGradientsDoNotChangeABit) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "e2e/refusal.h"
 #include "e2e/training.h"
@@ -232,6 +233,56 @@ TEST(Gradients, AreReplacedAndClipped) {
     return x;
   });
   EXPECT_EQ(code_of([&] { traced(from_floats({1}, {1})); }), "E0305");
+}
+
+// The norm of two models' gradients clips both: the two halves of clip_grad_norm_() over all of
+// them, bit for bit, and each half alone.
+TEST(Gradients, AreClippedByANormOfSeveralModels) {
+  const auto gradients_of = [](const std::vector<VariablePtr>& parameters) {
+    std::vector<Tensor> all;
+    for (const VariablePtr& p : parameters) all.push_back(grad_of(p));
+    return all;
+  };
+  std::vector<std::vector<float>> ends[2];
+  for (const bool halves : {false, true}) {
+    Training a, b;
+    a.loss(0).backward();
+    (b.loss(1) * 3.0).backward();
+    std::vector<VariablePtr> both = a.model.parameters();
+    for (const VariablePtr& p : b.model.parameters()) both.push_back(p);
+    if (halves) {
+      std::vector<Tensor> all = gradients_of(both);
+      all.push_back(Tensor());  // as grad_of() of what no loss depends on
+      const Tensor norm = get_total_norm(all);
+      EXPECT_GT(norm.item(), get_total_norm(gradients_of(a.model.parameters())).item());
+      clip_grads_with_norm_(a.model.parameters(), 0.25, norm);
+      clip_grads_with_norm_(b.model.parameters(), 0.25, norm);
+      EXPECT_NEAR(get_total_norm(gradients_of(both)).item(), 0.25, 1e-5);
+    } else {
+      clip_grad_norm_(both, 0.25);
+    }
+    for (const Tensor& g : gradients_of(both)) ends[halves].push_back(g.to_floats());
+  }
+  EXPECT_EQ(ends[0], ends[1]);
+}
+
+TEST(Gradients, AreClippedByNumbersAlone) {
+  Training run;
+  run.loss(0).backward();
+  const std::vector<VariablePtr> parameters = run.model.parameters();
+  const auto clip_by = [&](const Tensor& norm) { clip_grads_with_norm_(parameters, 1, norm); };
+  EXPECT_EQ(get_total_norm({}).item(), 0);
+  EXPECT_EQ(get_total_norm({full({4}, 3.0), full({7}, 2.0)}).item(), 8);
+  EXPECT_EQ(code_of([] { get_total_norm({full({2}, 1, DType::I32)}); }), "E0203");
+  EXPECT_EQ(code_of([&] { clip_by(full({1}, 2.0)); }), "E0203");
+  EXPECT_EQ(code_of([&] { clip_by(full(Shape{}, 2, DType::I32)); }), "E0203");
+  EXPECT_EQ(code_of([&] { clip_by(Tensor()); }), "E0203");
+  EXPECT_EQ(code_of([&] { clip_grads_with_norm_(parameters, 0, full(Shape{}, 2.0)); }), "E0814");
+  const std::vector<float> before = grad_of(parameters[0]).to_floats();
+  clip_by(full(Shape{}, 0.5));  // below the limit: as they are
+  EXPECT_EQ(grad_of(parameters[0]).to_floats(), before);
+  clip_by(full(Shape{}, std::numeric_limits<double>::infinity()));
+  for (const float g : grad_of(parameters[0]).to_floats()) EXPECT_TRUE(std::isnan(g));
 }
 
 }  // namespace

@@ -101,6 +101,39 @@ TEST(TorchFile, RefusesAFlippedBit) {
   }
 }
 
+// Names of two words on the stack, as protocol 4 has them: nodes move while the words are read.
+TEST(TorchFile, NamesOfWordsOnTheStack) {
+  const std::string named = "\x8c\x04math\x8c\x03tau\x93";
+  for (int before = 0; before < 3; ++before) {  // a name is three nodes
+    std::string bytes = "\x80\x04";
+    for (int i = 0; i < before; ++i) bytes += "N0";
+    for (int i = 0; i < 6000; ++i) bytes += named + "0";
+    bytes += "}" + named + "K\x07s.";
+    const TorchFile file = TorchFile::parse(std::as_bytes(std::span(bytes)), "names");
+    EXPECT_EQ(file.size(file.root()), 1u) << before;
+  }
+}
+
+// Some hundred bytes that would need more memory than there is: a name made of itself, twice, 40
+// times over; calls that each copy what a long tuple has.
+TEST(TorchFile, RefusesWhatGrowsBeyondItsFile) {
+  std::string doubled =
+      "\x80\x04\x8c\x01"
+      "aq" +
+      std::string(1, '\0');
+  for (int i = 0; i < 40; ++i) doubled += std::string("h\0h\0\x93q\0", 7);
+  doubled += '.';
+  EXPECT_THROW(TorchFile::parse(std::as_bytes(std::span(doubled)), "doubled"), DataError);
+  std::string calls = "\x80\x04(";
+  constexpr int kParts = 100'000, kCalls = 100'000;
+  for (int i = 0; i < kParts; ++i) calls += 'N';
+  calls += std::string("tq\0cm\nf\nq\1", 10);
+  for (int i = 0; i < kCalls; ++i) calls += std::string("h\1h\0R0", 6);
+  calls += '.';
+  const TorchFile file = TorchFile::parse(std::as_bytes(std::span(calls)), "calls");
+  EXPECT_FALSE(file.tensor(file.root()).has_value());
+}
+
 // A loss scaler of a pickle of amp.state_dict().
 struct Saved {
   const char* key;

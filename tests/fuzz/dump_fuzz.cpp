@@ -1,5 +1,6 @@
 // A dump.json of any bytes: refused with its line, or compared with itself, of which nothing
-// differs, and with a small one. The same bytes as a mapping of names, between two small ones.
+// differs, and with a small one. The same bytes as a mapping of names, between two small ones, and
+// as the construct.json and stack.json of a small one.
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
@@ -49,6 +50,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     } catch (const Error& e) {
       if (dynamic_cast<const InternalError*>(&e)) throw;
     }
+  for (const char* const name : {"construct.json", "stack.json"}) {
+    const Path beside = folder / std::string(name).substr(0, 5);
+    make_folder(beside);
+    TemporaryFolder::put(beside / "dump.json", kSmall);
+    TemporaryFolder::put(beside / name, text);
+    try {
+      compare_with(read_dump(beside / "dump.json"), small);
+    } catch (const DataError&) {
+    }
+  }
   try {
     const DumpFile dump = read_dump(folder / "dump.json");
     compare_with(dump, small);

@@ -121,6 +121,16 @@ std::vector<std::pair<std::string, HostArray>> wrong_gradients(const HostArray& 
           {"unrelated numbers", std::move(unrelated)}};
 }
 
+std::vector<std::pair<std::string, HostArray>> wrong_elements(const HostArray& right) {
+  HostArray doubled = right, cut = right;
+  const auto most = std::max_element(right.values.begin(), right.values.end(),
+                                     [](double a, double b) { return std::abs(a) < std::abs(b); });
+  const std::int64_t at = most - right.values.begin(), row = right.numel() / right.shape[0];
+  doubled[at] = 2 * right[at];
+  std::fill_n(cut.values.begin() + at / row * row, row, HostNumber(0));
+  return {{"one element doubled", std::move(doubled)}, {"one row of zeros", std::move(cut)}};
+}
+
 LowJudge::LowJudge(const Json& expected, DType low) {
   const std::string of = low == DType::F16 ? "torch_fp16_" : "torch_bf16_";
   norm_ = expected.at(of + "norm_error").get<std::map<std::string, double>>();

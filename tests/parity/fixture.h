@@ -45,6 +45,9 @@ double root_mean_square(const HostArray& a);
 // it, its negative, and numbers of its length drawn without regard to it. Of these the part along
 // `right` is taken away, which a draw has by chance, and of few numbers much.
 std::vector<std::pair<std::string, HostArray>> wrong_gradients(const HostArray& right);
+// What a judge of low precision must notice besides: the largest element doubled among right ones,
+// and its row as zeros.
+std::vector<std::pair<std::string, HostArray>> wrong_elements(const HostArray& right);
 
 // Judges a run in bf16 or f16 by what PyTorch's own runs in that type are off by, tensor by tensor.
 // Two runs that round at places of their own are off by errors of one distribution: what is twice

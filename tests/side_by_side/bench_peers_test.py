@@ -13,14 +13,16 @@ import unittest
 import xml.dom.minidom
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools" / "side_by_side"))
+sys.path[:0] = [str(ROOT / "tools" / "side_by_side"), str(ROOT / "tools" / "peers")]
 
 import charts  # noqa: E402
 import interleaved  # noqa: E402
+import optimizer_rows  # noqa: E402
 import page  # noqa: E402
 import programs  # noqa: E402
 import results_file  # noqa: E402
 import rows  # noqa: E402
+import turns  # noqa: E402
 
 # Notes that it ran, then prints the next of the numbers in its list; "fail" and "sleep" do that.
 PRETENDER = """#!{python}
@@ -162,19 +164,34 @@ class Pretended(unittest.TestCase):
                 page.write(folder)
             self.assertEqual((folder.parent / "benchmarks.md").read_text(), before)
 
+    def test_rows_that_came_later_are_said(self):
+        got = self.compare({"aloft": [10], "eager": [30]}, 1)
+        whole = self.whole_run(got)
+        folder = self.folder / "docs" / "benchmarks"
+        for table in (whole["run"]["table"][:-2], None):  # older files do not say
+            old = whole | {"rows": whole["rows"][:-2], "run": whole["run"] | {"table": table}}
+            results_file.save(folder / "here.json", old)
+            page.write(folder)
+            text = (folder.parent / "benchmarks.md").read_text()
+            self.assertIn(f"did not have yet: {', '.join(whole['run']['table'][-2:])}.", text)
+        results_file.save(folder / "here.json", whole)
+        page.write(folder)
+        self.assertNotIn("did not have yet", (folder.parent / "benchmarks.md").read_text())
+
     def whole_run(self, row):
         """`row` as the first of a run of all rows."""
         others = [{"name": r.name, "title": r.title, "rounds": [], "once": {}, "missing": {},
                    "commands": {}, "figures": []} for r in rows.all_rows()]
         run = {"dates": ["2026-01-02T03:04:05+00:00", "2026-01-02T05:04:05+00:00"], "revision": "abc",
-               "compiler": "c++", "oneDNN": "1", "threads": 2, "quick": False, "rounds": 5}
+               "compiler": "c++", "oneDNN": "1", "threads": 2, "quick": False, "rounds": 5,
+               "table": [r.name for r in rows.all_rows()]}
         return {"schema": 2, "machine": MACHINE, "run": run,
                 "rows": [row | {"name": "gpt2-bf16"}, *others[1:]]}
 
     def test_an_old_page_says_what_it_lacks(self):
         got = self.compare({"aloft": [10, 20], "eager": [30, 50]}, 2)
-        limit = {"name": "share of the machine's limit", "unit": "%", "plot": "limit", "median": 99,
-                 "target": None, "low": 99, "high": 99, "values": [99], "met": None}
+        limit = {"name": "share of the machine's limit", "unit": "%", "plot": "limit", "median": 1234,
+                 "target": None, "low": 1234, "high": 1234, "values": [1234], "met": None}
         stamp = {"date": "2026-01-02T03:04:05+00:00", "compiler": "c++", "threads": 2}
         row = got | stamp | {"name": "gpt2-bf16", "figures": [*got["figures"], limit]}
         folder = self.folder / "docs" / "benchmarks"
@@ -185,7 +202,7 @@ class Pretended(unittest.TestCase):
         text = (folder.parent / "benchmarks.md").read_text()
         self.assertIn("These rows are not one run", text)
         self.assertIn("| revision | abc, def+ |", text)
-        self.assertNotIn("99 %", text)
+        self.assertNotIn("1,234 %", text)
         self.assertIn("no target counts as met", text)
         self.assertNotIn("| met |", text)
         self.assertNotIn("targets that were measured are met", text)
@@ -257,22 +274,55 @@ class Rows(unittest.TestCase):
         catalogue = (ROOT / "src" / "optim" / "catalog.inc").read_text()
         kinds = set(re.findall(r"^OPTIMIZER\((\w+), \w+\)$", catalogue, re.M))
         self.assertGreater(len(kinds), 15)
-        self.assertEqual({o.kind for o in rows.OPTIMIZERS}, kinds)
+        self.assertEqual({o.kind for o in optimizer_rows.OPTIMIZERS}, kinds)
         names = {row.name for row in rows.all_rows()}
         self.assertLessEqual({f"optimizer-{kind}" for kind in kinds}, names)
 
     def test_an_update_is_held_beside_its_like(self):
         ops = [{"op": "grad_stats", "phase": "update", "ms": 10}, {"op": "adamw_update", "phase": "update", "ms": 50},
                {"op": "matmul", "phase": "forward", "ms": 7}]
-        round_ = {"aloft": {"step_ms": 67, "ops": ops}, "sweep": {"step_ms": 40, "share": 0.9},
-                  "torch": {"step_ms": 48}, "torch, whole": {"step_ms": 90}}
+        round_ = {"aloft": {"step_ms": 67, "ops": ops},
+                  "turns": {"step_ms": 48, "ratio": 1.2, "share": 0.9, "peer_share": 0.75},
+                  "torch, whole": {"step_ms": 90}}
         row = next(row for row in rows.all_rows() if row.name == "optimizer-adamw")
-        self.assertEqual([figure.of(round_) for figure in row.figures], [48 / 40, 90 / 60, 90])
+        self.assertEqual([figure.of(round_) for figure in row.figures], [1.2, 90 / 60, 90, 75])
         self.assertEqual({p.name for p in row.programs}, set(round_))
+
+    def test_a_title_says_what_muon_multiplies_in(self):
+        found = {row.name: (row.title, row.programs[0].shown()) for row in rows.all_rows() if "muon" in row.name}
+        self.assertEqual(set(found), {"optimizer-muon", "optimizer-muon-fp32"})
+        for title, command in found.values():
+            self.assertEqual("with products in bf16" in title, "optimizer.bf16_products=true" in command, title)
+            self.assertNotEqual("with products in bf16" in title, "with products in fp32" in title, title)
+
+    def test_turns_alternate_and_are_compared_within_a_turn(self):
+        log, numbers = [], iter(["9 9", "10 9", "20 20", "40 30"])
+
+        class Sweep:
+            def turn(self):
+                log.append("ours")
+                return tuple(map(float, next(numbers).split()))
+
+        def step():
+            log.append("theirs")
+            time.sleep(0.03)
+
+        theirs, got = turns.in_turns(step, Sweep(), 3)
+        self.assertEqual(log, ["ours", "theirs", "theirs", "ours"] * 2)
+        self.assertEqual((got["sweep_ms"], got["share"], got["turns"]), (20, 0.9, 3))  # 10/9, 20/20, 40/30
+        self.assertAlmostEqual(got["ratio"], theirs / 20, delta=theirs / 40)
+        self.assertGreater(theirs, 29)
+
+    def test_a_program_that_ends_before_its_turn_is_said(self):
+        with turns.Sweep([sys.executable, "-c", "print(input() + '1.5 0.75')"], 1) as sweep:
+            self.assertEqual(sweep.turn(), (1.5, 0.75))
+            with self.assertRaisesRegex(SystemExit, "ended before its turn"):
+                sweep.turn()
 
     def test_a_tensor_formula_is_held_without_check_and_norm(self):
         ops = [{"op": "grad_stats", "phase": "update", "ms": 10}, {"op": "fused", "phase": "update", "ms": 30}]
-        round_ = {"aloft": {"step_ms": 67, "ops": ops, "update_bytes": 6e8, "stream_gb_s": 40.0},
+        round_ = {"aloft": {"step_ms": 67, "ops": ops, "update_bytes": 6e8, "stream_gb_s": 30.0,
+                            "update_sweep_gb_s": 40.0},
                   "torch": {"step_ms": 60}, "torch, whole": {"step_ms": 80}}
         row = next(row for row in rows.all_rows() if row.name == "optimizer-adafactor")
         self.assertEqual([figure.of(round_) for figure in row.figures], [2, 2, 50])

@@ -83,31 +83,61 @@ TEST_F(CompareSteps, AVectorsUpdateMayBeLongerInEitherRun) {
   EXPECT_TRUE(is_said(said_of(1, 1.7), "no divergence")) << said_of(1, 1.7);
   EXPECT_TRUE(is_said(said_of(2, 1), "what the update adds to fc.bias")) << said_of(2, 1);
   EXPECT_TRUE(is_said(said_of(1, 2), "what the update adds to fc.bias")) << said_of(1, 2);
+  // A matrix is measured by the second run's.
+  const auto matrix = [&](double npu, double bench) {
+    for (const auto& [run, norm] : {std::pair("npu", npu), std::pair("bench", bench)}) {
+      Json data = moved(1);
+      data["Module.fc.Linear.parameters_update.0"]["weight"][0] = tensor({4, 4}, norm);
+      put(run, "step0", data, Json::object());
+    }
+    return compare_runs({folder_ / "npu", folder_ / "bench", folder_ / "out", {}})[0].sentence;
+  };
+  EXPECT_TRUE(is_said(matrix(1.4, 1), "fc.weight is off by 0.4 in Max")) << matrix(1.4, 1);
 }
 
 // Behind an update in a low type max pooling may choose another element: the largest gradient is
 // then another one's, and all together are as long as before.
 TEST_F(CompareSteps, AnExtremeOfAGradientBehindAGateMayBeAnother) {
-  const auto step = [](double largest, double norm, bool low) {
+  const auto step = [](double largest, double norm, const char* type, const char* part) {
     Json data = Step{.update = 0.02}.data();
-    Json gradient = tensor({8, 4}, norm, low ? "torch.float16" : "torch.float32");
-    gradient["Max"] = largest;
-    data["Module.fc.Linear.backward.0"] = {{"input", Json::array({gradient})},
+    Json moved = tensor({8, 4}, 2, type);
+    data["Module.fc.Linear.backward.0"] = {{"input", Json::array({moved})},
                                            {"output", Json::array()}};
+    data["Module.fc.Linear.forward.0"]["output"][0] = moved;
+    Json& other = data["Module.fc.Linear." + std::string(part) + ".0"]
+                      [part == std::string("forward") ? "output" : "input"][0];
+    other["Max"] = largest, other["Norm"] = norm;
     return data;
   };
-  const auto said_behind = [&](double largest, double norm) {
+  const auto* const f16 = "torch.float16";
+  const auto* const f32 = "torch.float32";
+  const auto said_behind = [&](double largest, double norm, const char* type, const char* part) {
     for (const auto* name : {"step0", "step1"}) {
       const bool is_first = std::string_view(name) == "step0";
-      put("npu", name, is_first ? step(1, 2, true) : step(largest, norm, true), Json::object());
-      put("bench", name, step(1, 2, false), Json::object());
+      put("npu", name, step(is_first ? 1 : largest, is_first ? 2 : norm, type, part),
+          Json::object());
+      put("bench", name, step(1, 2, f32, part), Json::object());
     }
     const auto all = compare_runs({folder_ / "npu", folder_ / "bench", folder_ / "out", {}});
     return is_said(all[0].sentence, "no divergence") ? all[1].sentence : all[0].sentence;
   };
-  EXPECT_TRUE(is_said(said_behind(0.992, 2), "no divergence")) << said_behind(0.992, 2);
-  EXPECT_TRUE(is_said(said_behind(0.98, 2), "in Max")) << said_behind(0.98, 2);
-  EXPECT_TRUE(is_said(said_behind(0.992, 1.984), "first divergence")) << said_behind(0.992, 1.984);
+  const auto gradient = [&](double largest, double norm) {
+    return said_behind(largest, norm, f16, "backward");
+  };
+  EXPECT_TRUE(is_said(gradient(0.988, 2), "no divergence")) << gradient(0.988, 2);
+  EXPECT_TRUE(is_said(gradient(0.98, 2), "in Max")) << gradient(0.98, 2);
+  // The length is off, too, by more than is allowed: no gate.
+  EXPECT_TRUE(is_said(gradient(0.9875, 1.978), "in Max")) << gradient(0.9875, 1.978);
+  // Values have no gates behind them, and float32 opens none of them otherwise.
+  const std::string value = said_behind(0.992, 2, f16, "forward");
+  EXPECT_TRUE(is_said(value, "what fc gives (0) is off by 0.008 in Max")) << value;
+  const std::string exact = said_behind(0.99994, 2, f32, "backward");
+  EXPECT_TRUE(is_said(exact, "is off by 6e-05 in Max")) << exact;
+  // Nor is any where nothing was trained apart.
+  for (const char* run : {"npu", "bench"}) std::filesystem::remove_all(folder_ / run / "step1");
+  put("npu", "step0", step(0.99, 2, f16, "backward"), Json::object());
+  const auto first = compare_runs({folder_ / "npu", folder_ / "bench", folder_ / "out", {}});
+  EXPECT_TRUE(is_said(first[0].sentence, "is off by 0.01 in Max")) << first[0].sentence;
 }
 
 // A search for the loss scale skips steps: that is no mistake of the layer that overflows first.

@@ -329,6 +329,19 @@ TEST_F(Compare, WhatStatisticsDoNotSeeIsSaidWhereItMayBeIt) {
                                        call("Module.a.Linear.forward.0", 1, matrix));
   EXPECT_NE(parameter.find("is another one"), std::string::npos);
   EXPECT_EQ(parameter.find(kHint), std::string::npos);
+  // Elements that were compared have an order.
+  const DumpFile n = dump("npu", call("Module.a.Linear.forward.0", 2, matrix));
+  const DumpFile b = dump("bench", call("Module.a.Linear.forward.0", 1, matrix));
+  const Pairs pairs = pair_dumps(n, b, {});
+  const ElementFigures other_values =
+      figures_of({{2, 4}, {2}, "torch.float32"}, {{1, 2}, {2}, "torch.float32"});
+  const auto all = compare_all(pairs, [&](const RecordPair& r) {
+    return r.npu->part == Part::Output ? &other_values : nullptr;
+  });
+  const auto d = first_divergence(all, n);
+  ASSERT_TRUE(d);
+  EXPECT_NE(d->sentence.find("in the elements"), std::string::npos) << d->sentence;
+  EXPECT_EQ(d->sentence.find(kHint), std::string::npos) << d->sentence;
 }
 
 TEST_F(Compare, RoundingIsNoDivergence) {
@@ -402,6 +415,28 @@ TEST_F(Compare, FiguresOfMsprobe) {
   EXPECT_EQ(cell(t, 1, "Result"), "error");
   EXPECT_NE(cell(t, 1, "Err_message").find("NormRelativeErr of output is greater than 0.5"),
             std::string::npos);
+}
+
+// As msprobe has it: of a tensor the dump says it, of another value it is that of its text.
+TEST_F(Compare, ChecksumsOfValues) {
+  Json in = tensor({2}, 1);
+  in["md5"] = "0123abcd";
+  const Json call = {{"Functional.layer_norm.0.forward",
+                      {{"input_args", Json::array({in,
+                                                   Json::array({{{"type", "int"}, {"value", 32}}}),
+                                                   {{"type", "float"}, {"value", 1e-05}},
+                                                   {{"type", "float"}, {"value", 2.0}},
+                                                   {{"type", "bool"}, {"value", false}}})},
+                       {"input_kwargs", Json::object()},
+                       {"output", Json::array()}}}};
+  const DumpFile n = dump("npu", call), b = dump("bench", call);
+  const Pairs pairs = pair_dumps(n, b, {});
+  const Table t = msprobe_table(pairs, n, Mode::Hash, [](const RecordPair&) { return nullptr; });
+  const char* const want[] = {"0123abcd", "7d65264f", "effb4679", "f570d16c", "ea0c4734"};
+  for (std::size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(cell(t, i, "NPU MD5"), want[i]) << i;
+    EXPECT_EQ(cell(t, i, "BENCH MD5"), want[i]) << i;
+  }
 }
 
 TEST_F(Compare, ElementsOfTensors) {

@@ -470,6 +470,25 @@ TEST(ConfigCheckMeaning, DataThatNobodyHasLookedAt) {
   EXPECT_NE(check_settings(a, b).findings[0].advice.find("batches"), std::string::npos);
 }
 
+// RMSprop's weight of the old squares is alpha in PyTorch and rho in TensorFlow.
+TEST(ConfigCheckForms, NumbersOfRmsprop) {
+  const std::vector<Setting> recipe = {
+      {"optimizer.alpha", 0.9}, {"optimizer.eps", 0.001}, {"optimizer.momentum", 0.5}};
+  const auto level_of = [&](const char* name, const char* value) {
+    Side x, y;
+    x.settings["static"] = recipe, y.settings["static"] = {{name, value}};
+    for (const Finding& f : check_settings(x, y).findings)
+      if (!f.a_name.empty() && !f.b_name.empty()) return f.level;
+    return Level::Warning;  // no pair
+  };
+  for (const char* name : {"rho", "rmsprop-alpha", "rmsprop_decay", "optimizer.rho"}) {
+    EXPECT_EQ(level_of(name, "0.9"), Level::Pass) << name;
+    EXPECT_EQ(level_of(name, "0.99"), Level::Error) << name;
+  }
+  EXPECT_EQ(level_of("opt-eps", "0.001"), Level::Pass);
+  EXPECT_EQ(level_of("rmsprop_momentum", "0.5"), Level::Pass);
+}
+
 // One number of a list is what another program has a name of its own for.
 TEST(ConfigCheckForms, BetasOneByOne) {
   const std::vector<Setting> betas = {{"optimizer.betas", Json::array({0.9, 0.95})}};
@@ -520,6 +539,8 @@ TEST(ConfigCheckForms, NamesOfOptimizers) {
   for (const char* name : {"adamw", "AdamW", "torch.optim.AdamW", "adamw_torch_fused", "adamw_hf"})
     EXPECT_TRUE(same_value({"optimizer.kind", "adamw"}, {"optim", name})) << name;
   EXPECT_FALSE(same_value({"optimizer.kind", "adamw"}, {"optim", "adam"}));
+  for (const char* name : {"rmsprop", "RMSprop", "torch.optim.RMSprop", "nn.RMSProp"})
+    EXPECT_TRUE(same_value({"optimizer.kind", "rmsprop"}, {"opt", name})) << name;
   EXPECT_FALSE(same_value({"file", "adamw"}, {"file", "AdamW"}));
 }
 

@@ -148,6 +148,83 @@ TEST(Generate, APromptWritesWhatItWouldWriteAlone) {
     }
 }
 
+// Texts that end at several places, in fewer rows than there are texts: a row takes the next text
+// while the others go on, also where it has no room, where it is full, and with no token before it.
+TEST(Generate, ARowThatBeginsAnewWritesWhatItWouldWriteAlone) {
+  const auto model = small_model(16);
+  const std::vector<std::vector<std::int32_t>> prompts = {{5, 6, 7},
+                                                          {9},
+                                                          std::vector<std::int32_t>(12, 8),
+                                                          {1, 2, 3, 4, 5, 6},
+                                                          {4, 4},
+                                                          std::vector<std::int32_t>(40, 3),
+                                                          {7},
+                                                          {2, 9, 1},
+                                                          {3, 1},
+                                                          std::vector<std::int32_t>(15, 5)};
+  std::vector<TextStart> starts;
+  for (std::size_t i = 0; i < prompts.size(); ++i) starts.push_back({prompts[i], 11, i});
+  for (const double temperature : {0.0, 1.0})
+    for (const std::int64_t tokens : {1, 4, 9, 30}) {
+      DrawOptions o = drawing(tokens);
+      o.sampling.temperature = temperature;
+      // Where a text ends before it has all its tokens.
+      const auto stops = [](std::int64_t text, std::int64_t drawn) {
+        return text % 3 != 1 && drawn == 2 + text % 5;
+      };
+      std::vector<std::vector<std::int32_t>> alone;
+      for (std::size_t i = 0; i < starts.size(); ++i) {
+        Generator one(*model);
+        std::int64_t drawn = 0;
+        o.stops = [&](std::int64_t, std::int32_t) {
+          return stops(static_cast<std::int64_t>(i), ++drawn);
+        };
+        alone.push_back(draw_texts(one, {&starts[i], 1}, o)[0].tokens);
+      }
+      for (const std::int64_t rows : {1, 2, 3, 7, 12}) {
+        Generator generator(*model, 0, rows, "", std::numeric_limits<std::int64_t>::max(),
+                            RowLengths::Renewed);
+        for (int again = 0; again < 2; ++again) {
+          std::vector<std::int64_t> drawn(starts.size()), done;
+          o.stops = [&](std::int64_t text, std::int32_t) { return stops(text, ++drawn[text]); };
+          o.done = [&](std::int64_t text, const DrawnText&) { done.push_back(text); };
+          const auto texts = draw_texts(generator, starts, o);
+          ASSERT_EQ(texts.size(), starts.size());
+          for (std::size_t i = 0; i < texts.size(); ++i)
+            EXPECT_EQ(texts[i].tokens, alone[i]) << rows << " rows, text " << i;
+          std::ranges::sort(done);
+          for (std::size_t i = 0; i < starts.size(); ++i)
+            EXPECT_EQ(done.at(i), static_cast<std::int64_t>(i));
+        }
+        o.done = {};
+      }
+    }
+}
+
+// What the others have is kept: nothing of it is fed once more.
+TEST(Generate, ARowThatBeginsAnewFeedsItsOwnPromptAlone) {
+  const auto model = small_model(64);
+  Generator generator(*model, 0, 2, "", std::numeric_limits<std::int64_t>::max(),
+                      RowLengths::Renewed);
+  const std::vector<std::vector<std::int32_t>> rows = {{1, 2, 3, 4}, {5, 6}};
+  generator.start_each(rows);
+  EXPECT_EQ(generator.tokens_fed(), 4);
+  const std::vector<std::int32_t> longer(9, 3), next = {7, 8};
+  generator.begin(1, longer);
+  EXPECT_EQ(generator.tokens_fed(), 4 + 8);
+  generator.feed(next);
+  EXPECT_EQ(generator.tokens_fed(), 4 + 8 + 1);
+  Generator one(*model),
+      own(*model, 0, 2, "", std::numeric_limits<std::int64_t>::max(), RowLengths::Own);
+  one.start(longer);
+  const HostRead<float> got = generator.logits(INT64_MAX, 1), want = one.logits();
+  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-5) << i;
+  own.start_each(rows);
+  EXPECT_THROW(own.begin(1, longer), UserError);
+  EXPECT_THROW(generator.begin(2, longer), UserError);
+  EXPECT_THROW(generator.begin(1, {}), UserError);
+}
+
 // The draws of a text are its own: of the same prompt and seed, another stream writes another text.
 TEST(Generate, TextsOfOneSeedAreDrawnApart) {
   const auto model = small_model(32);

@@ -1,48 +1,34 @@
 #!/usr/bin/env python3
 """The arguments that calls of apex's amp and its optimizers take, and what its levels set, read from its sources: what
-the page for its users must explain. No package that can be installed has them, so that this is no family of
-generate.py. Those of optimizers of the fork for Ascend are torch_npu's: torch_npu_signatures.py.
+the page for its users must explain. NVIDIA publishes no package, so that this is no family of generate.py. Those of
+optimizers of the fork for Ascend are torch_npu's: torch_npu_signatures.py.
 
   apex_signatures.py APEX ASCEND            writes tests/fixtures/apex_signatures.json
   apex_signatures.py APEX ASCEND --check    compares instead; exit 1 where it differs
 
-APEX is a checkout of github.com/NVIDIA/apex with apex/amp in it (the last is before its removal, commit cb65b8ed), and
-apex/optimizers and apex/parallel/LARC.py; ASCEND one of the fork for Ascend, whose README.zh.md says the signatures
-that its patch comes to. Sources are parsed, not run. The fixture's "commits" say of each file which commit it was read
-at: the newest that changed it there.
+APEX is a folder with apex/amp, apex/optimizers and apex/parallel/LARC.py in it: a checkout of github.com/NVIDIA/apex
+(the last with amp is before its removal, commit cb65b8ed), or an unpacked wheel of it. ASCEND is a checkout of the fork
+for Ascend, whose README.zh.md says the signatures that its patch comes to. Sources are parsed, not run. The fixture's
+"files" say of each file that was read the hash that git has for what is in it: in a clone of apex
+`git log --all --find-object=HASH` names the commits.
 
-The fixture as it lies there was made from excerpts of apex's files in the folders of a checkout: the signatures of
-these functions and classes and what the levels assign, with all other bodies left out. Its "commits" are those of the
-whole files that it was compared with by eye. All is equal but for two arguments that these versions do not have yet:
-FusedAdam's `master_weights` (`use_master` there) and FusedSGD's `set_grad_none`; and of frontend.py `initialize` and
-the levels were read at 04667139, `state_dict` and `load_state_dict` at the commit that is named. With both checkouts at
-hand, `--check` does the comparison: it says "same", or that the fixture differs; then run it without `--check`, see
-what changed (`git diff tests/fixtures`), and mend docs/from-apex.md until tests/conventions/test_from_apex.py passes.
+The fixture as it lies there was made from the whole files in a wheel that somebody built of apex in October 2023 and
+put on PyPI:
+
+  pip download apex-personal==0.1 --no-deps --only-binary :all: --python-version 3.10 --abi cp310 \
+      --platform manylinux2014_x86_64
+
+and, of the fork's README.zh.md, from the two lines with the signatures of initialize and scale_loss.
 """
 import argparse
 import ast
+import hashlib
 import json
 import pathlib
-import subprocess
 import sys
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "apex_signatures.json"
-CALLS = {
-    "frontend.py": ["initialize", "state_dict", "load_state_dict"],
-    "handle.py": ["scale_loss", "disable_casts"],
-    "amp.py": ["half_function", "float_function", "promote_function", "register_half_function",
-               "register_float_function", "register_promote_function"],
-    "_amp_state.py": ["master_params"],
-}
-OPTIMIZERS = {
-    "optimizers/fused_adam.py": "FusedAdam",
-    "optimizers/fused_sgd.py": "FusedSGD",
-    "optimizers/fused_lamb.py": "FusedLAMB",
-    "optimizers/fused_mixed_precision_lamb.py": "FusedMixedPrecisionLamb",
-    "optimizers/fused_novograd.py": "FusedNovoGrad",
-    "optimizers/fused_adagrad.py": "FusedAdagrad",
-    "parallel/LARC.py": "LARC",
-}
+LARC = "parallel/LARC.py"  # the one rule that stands beside apex/optimizers
 
 
 def arguments(function):
@@ -50,21 +36,33 @@ def arguments(function):
     return [a.arg for a in given.posonlyargs + given.args + given.kwonlyargs if a.arg not in ("self", "params")]
 
 
+def parsed(path):
+    return ast.parse(path.read_text(encoding="utf-8")).body
+
+
+def public(package):
+    """What the __init__.py of a package gives: pairs of a file in it and a name."""
+    found = []
+    for node in parsed(package / "__init__.py"):
+        if isinstance(node, ast.ImportFrom) and node.level == 1:
+            found += [(node.module + ".py", a.name) for a in node.names if not a.name.startswith("_")]
+    return found
+
+
 def calls(amp):
     found = {}
-    for file, names in CALLS.items():
-        functions = {n.name: n for n in ast.parse((amp / file).read_text()).body if isinstance(n, ast.FunctionDef)}
-        for name in names:
-            found["apex.amp." + name] = arguments(functions[name])
+    for file, name in public(amp):
+        function = next(n for n in parsed(amp / file) if isinstance(n, ast.FunctionDef) and n.name == name)
+        found["apex.amp." + name] = arguments(function)
     return found
 
 
 def optimizers(apex):
     """Of each class what its __init__ takes."""
     found = {}
-    for file, name in OPTIMIZERS.items():
-        classes = {n.name: n for n in ast.parse((apex / file).read_text()).body if isinstance(n, ast.ClassDef)}
-        init = next(n for n in classes[name].body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
+    for file, name in [("optimizers/" + file, name) for file, name in public(apex / "optimizers")] + [(LARC, "LARC")]:
+        of = next(n for n in parsed(apex / file) if isinstance(n, ast.ClassDef) and n.name == name)
+        init = next(n for n in of.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
         found[f"apex.{file.split('/')[0]}.{name}"] = arguments(init)
     return found
 
@@ -72,7 +70,7 @@ def optimizers(apex):
 def levels(amp):
     """What the classes O0 .. O3 assign to properties."""
     found = {}
-    for node in ast.parse((amp / "frontend.py").read_text()).body:
+    for node in parsed(amp / "frontend.py"):
         if not (isinstance(node, ast.ClassDef) and node.name in ("O0", "O1", "O2", "O3")):
             continue
         values = {}
@@ -96,17 +94,23 @@ def calls_of_fork(readme):
     return found
 
 
-def files():
-    """What is read of apex's checkout."""
-    return ["amp/" + file for file in CALLS] + list(OPTIMIZERS)
+def files(apex):
+    """What is read of apex's folder."""
+    of = {f"{package}/{file}" for package in ("amp", "optimizers") for file, _ in public(apex / package)}
+    return sorted(of) + [LARC]
 
 
-def commits(apex):
-    """Of each file the newest commit that changed it."""
-    def newest(file):
-        return subprocess.run(["git", "log", "-1", "--format=%h", "--abbrev=8", "--", "apex/" + file], cwd=apex,
-                              check=True, capture_output=True, text=True).stdout.strip()
-    return {"apex/" + file: newest(file) for file in files()}
+def hashes(apex):
+    """Of each file the hash that git has for what is in it."""
+    def of(text):
+        return hashlib.sha1(b"blob %d\0" % len(text) + text).hexdigest()
+    return {"apex/" + file: of((apex / "apex" / file).read_bytes()) for file in files(apex / "apex")}
+
+
+def package(apex):
+    """Name and version where the folder is an unpacked wheel."""
+    found = [folder.name.removesuffix(".dist-info") for folder in apex.glob("*apex*.dist-info")]
+    return {"package": found[0]} if found else {}
 
 
 def main():
@@ -120,10 +124,10 @@ def main():
                "optimizers": optimizers(options.apex / "apex"), "levels": levels(amp)}
     if options.check:
         known = json.loads(FIXTURE.read_text()) if FIXTURE.exists() else {}
-        same = {key: value for key, value in known.items() if key != "commits"} == content
+        same = {key: value for key, value in known.items() if key not in ("package", "files")} == content
         print("same" if same else f"{FIXTURE} differs")
         return 0 if same else 1
-    text = json.dumps({"commits": commits(options.apex)} | content, indent=1) + "\n"
+    text = json.dumps(package(options.apex) | {"files": hashes(options.apex)} | content, indent=1) + "\n"
     FIXTURE.write_text(text, encoding="utf-8", newline="\n")
     return 0
 

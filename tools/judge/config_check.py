@@ -5,7 +5,7 @@ does not that is not a listed difference (docs/check-config.md).
 
 MSPROBE is the program of PyPI's mindstudio-probe 26.2; this runs with the Python of its environment, which has pandas.
 """
-import collections
+import dataclasses
 import math
 import subprocess
 import sys
@@ -64,52 +64,69 @@ def is_listed(column, ours, theirs, row):
     return False
 
 
-def main(aloft, msprobe, bench, cmp):
+@dataclasses.dataclass
+class Sheet:
+    """Of one sheet: rows of msprobe, rows of ours, of both; figures that are equal, and (names, column, ours, theirs) of
+    those that are not; names of rows that msprobe alone has."""
+    theirs: int = 0
+    ours: int = 0
+    joined: int = 0
+    same: int = 0
+    listed: list = dataclasses.field(default_factory=list)
+    other: list = dataclasses.field(default_factory=list)
+    alone: list = dataclasses.field(default_factory=list)
+
+
+def sheet_of(name, left, right):
+    """What two tables of rows by names say of one another; `left` is msprobe's."""
+    counts = Sheet(len(left), len(right))
+    for names in left.keys() & right.keys():
+        counts.joined += 1
+        for column in SHEETS[name][1]:
+            a, b = right[names][column], left[names][column]
+            if is_same(a, b):
+                counts.same += 1
+            else:
+                (counts.listed if is_listed(column, a, b, left[names]) else counts.other).append((names, column, a, b))
+    counts.alone = [names for names in left if names not in right]
+    if name == "env":  # what nobody sets is no finding here
+        counts.alone = [names for names in counts.alone if not any("has this env" in word for word in names)]
+    if name == "hyperparameters":  # of several keys with one last part msprobe keeps one
+        lost = [names for names in counts.alone if "Only in comparison" in names and any(
+            other[1] == names[1] and last_part(other[0]) == last_part(names[1]) for other in right)]
+        counts.listed += [(names, "the row", "paired", names[0]) for names in lost]
+        counts.alone = [names for names in counts.alone if names not in lost]
+    return counts
+
+
+def checked(aloft, msprobe, bench, cmp):
+    """What both say of two packs: ({sheet: Sheet}, {program: verdicts})."""
     with tempfile.TemporaryDirectory() as ours, tempfile.TemporaryDirectory() as theirs:
-        done = subprocess.run([aloft, "probe", "check-config", bench, cmp, "-o", ours], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL)
-        if done.returncode not in (0, 5):
-            sys.exit(f"aloft probe check-config ends with {done.returncode}")
-        subprocess.run([msprobe, "config_check", "-c", bench, cmp, "-o", theirs], check=True, stdout=subprocess.DEVNULL,
-                       stderr=subprocess.DEVNULL)
+        for command, right in (([aloft, "probe", "check-config", bench, cmp, "-o", ours], (0, 5)),
+                               ([msprobe, "config_check", "-c", bench, cmp, "-o", theirs], (0,))):
+            done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+            if done.returncode not in right:
+                sys.exit(f"{' '.join(map(str, command[:3]))} ends with {done.returncode}:\n{done.stderr[-2000:]}")
         ours, theirs = (pandas.read_excel(Path(folder) / "result.xlsx", sheet_name=None, dtype=str)
                         for folder in (ours, theirs))
-    is_good = True
-    print(f"{'sheet':16} {'msprobe':>8} {'here':>6} {'joined':>7} {'equal':>7} {'listed':>7} {'not':>5} {'alone':>6}")
-    for sheet, (_, figures) in SHEETS.items():
-        left, right = rows(theirs, sheet), rows(ours, sheet)
-        if not left and not right:
-            continue
-        counts, other = collections.Counter(), []
-        for names, row in left.items():
-            if names not in right:
-                continue
-            counts["joined"] += 1
-            for column in figures:
-                a, b = right[names][column], row[column]
-                word = "equal" if is_same(a, b) else "listed" if is_listed(column, a, b, row) else "not"
-                counts[word] += 1
-                if word == "not":
-                    other.append((names, column, a, b))
-        alone = [names for names in left if names not in right]
-        if sheet == "env":  # what nobody sets is no finding here
-            alone = [names for names in alone if not any("has this env" in name for name in names)]
-        if sheet == "hyperparameters":  # of several keys with one last part msprobe keeps one
-            lost = [names for names in alone if "Only in comparison" in names and any(
-                other[1] == names[1] and last_part(other[0]) == last_part(names[1]) for other in right)]
-            counts["listed"] += len(lost)
-            alone = [names for names in alone if names not in lost]
-        print(f"{sheet:16} {len(left):8} {len(right):6} {counts['joined']:7} {counts['equal']:7} {counts['listed']:7} "
-              f"{counts['not']:5} {len(alone):6}")
-        for names, column, a, b in other:
-            print(f"    {' / '.join(names)}: {column} is {a!r} here, {b!r} there")
-        for names in alone:
-            print(f"    {' / '.join(names)}: msprobe alone has it")
-        is_good = is_good and not other and not alone
+    sheets = {name: sheet_of(name, rows(theirs, name), rows(ours, name)) for name in SHEETS}
     verdicts = {name: dict(zip(book["summary"]["filename"], book["summary"]["pass_check"]))
                 for name, book in (("here", ours), ("msprobe", theirs))}
+    return {name: sheet for name, sheet in sheets.items() if sheet.theirs or sheet.ours}, verdicts
+
+
+def main(aloft, msprobe, bench, cmp):
+    sheets, verdicts = checked(aloft, msprobe, bench, cmp)
+    print(f"{'sheet':16} {'msprobe':>8} {'here':>6} {'joined':>7} {'equal':>7} {'listed':>7} {'not':>5} {'alone':>6}")
+    for name, s in sheets.items():
+        print(f"{name:16} {s.theirs:8} {s.ours:6} {s.joined:7} {s.same:7} {len(s.listed):7} {len(s.other):5} "
+              f"{len(s.alone):6}")
+        for names, column, a, b in s.other:
+            print(f"    {' / '.join(names)}: {column} is {a!r} here, {b!r} there")
+        for names in s.alone:
+            print(f"    {' / '.join(names)}: msprobe alone has it")
     print(f"verdicts here {verdicts['here']}, of msprobe {verdicts['msprobe']}")
-    return 0 if is_good else 1
+    return 1 if any(s.other or s.alone for s in sheets.values()) else 0
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """probe_collectors.py: one training step of a small model, dumped by msprobe's PrecisionDebugger and by aloft_probe, in
 one process; the entries and figures of both, joined by name. Prints what agrees, and what does not; exit 1 where a
-figure that both have does not. Run by a Python that has torch and PyPI's mindstudio-probe 26.2.
+figure that both have does not. Run by a Python that has torch, safetensors and PyPI's
+mindstudio-probe 26.2.
 """
 import collections
 import json
@@ -62,19 +63,25 @@ def is_same(a, b):
     return math.isclose(a, b, rel_tol=2e-5, abs_tol=1e-7)  # theirs are summed in float32
 
 
-def main():
+def joined():
+    """(tensors of msprobe, tensors of ours, {figure: how many are equal}, [(name, figure, ours, theirs)] of those that
+    are not)."""
     with tempfile.TemporaryDirectory() as a, tempfile.TemporaryDirectory() as b:
         there, here = records(theirs(a)), records(ours(b))
-    joined = [name for name in there if name in here]
     same, other = collections.Counter(), []
-    for name in joined:
+    for name in there.keys() & here.keys():
         for figure in ("dtype", "shape", *FIGURES):
             x, y = here[name].get(figure), there[name].get(figure)
             if x == y or figure in FIGURES and is_same(x, y):
                 same[figure] += 1
             else:
                 other.append((name, figure, x, y))
-    print(f"{len(there)} tensors of msprobe, {len(here)} of ours, {len(joined)} joined by name")
+    return there, here, same, other
+
+
+def main():
+    there, here, same, other = joined()
+    print(f"{len(there)} tensors of msprobe, {len(here)} of ours, {len(there.keys() & here.keys())} joined by name")
     print(", ".join(f"{figure} {same[figure]} equal" for figure in ("dtype", "shape", *FIGURES)))
     for name, figure, x, y in other[:20]:
         print(f"    {name} {figure}: {x} here, {y} there")

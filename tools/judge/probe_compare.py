@@ -5,8 +5,8 @@ does not that is not a listed defect of msprobe (docs/compare.md).
 
 MSPROBE is the program of PyPI's mindstudio-probe 26.2, in an environment that has torch, too.
 """
-import collections
 import csv
+import dataclasses
 import math
 import subprocess
 import sys
@@ -15,6 +15,14 @@ from pathlib import Path
 
 # Words of both for what is no number.
 NOTHING = {"", "N/A", "None", "nan", "Nan", "unsupported"}
+
+
+@dataclasses.dataclass
+class Column:
+    """Of one column: how many cells are equal, and (name, ours, theirs) of those that are not."""
+    same: int = 0
+    listed: list = dataclasses.field(default_factory=list)
+    other: list = dataclasses.field(default_factory=list)
 
 
 def rows(folder):
@@ -47,31 +55,38 @@ def is_listed(column, row):
         row["NPU Tensor Shape"] == "[1]"
 
 
-def main(aloft, msprobe, npu, bench):
+def compared(aloft, msprobe, npu, bench):
+    """The figures of both: (rows of msprobe, rows of ours, joined, {column: Column})."""
     with tempfile.TemporaryDirectory() as ours, tempfile.TemporaryDirectory() as theirs:
-        subprocess.run([aloft, "probe", "compare", npu, bench, "-o", ours], check=True)
-        subprocess.run([msprobe, "compare", "-tp", npu, "-gp", bench, "-o", theirs], check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for command in ([aloft, "probe", "compare", npu, bench, "-o", ours],
+                        [msprobe, "compare", "-tp", npu, "-gp", bench, "-o", theirs]):
+            done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+            if done.returncode:
+                sys.exit(f"{' '.join(map(str, command[:3]))} ends with {done.returncode}:\n{done.stderr[-2000:]}")
         ours, theirs = rows(ours), rows(theirs)
     joined = [name for name in theirs if name in ours and theirs[name]["Bench Name"] == ours[name]["Bench Name"]]
-    columns = [c for c in next(iter(theirs.values())) if c in next(iter(ours.values())) and
-               c not in ("NPU_Stack_Info", "Data_name")]
-    same, listed, other = collections.Counter(), collections.Counter(), collections.defaultdict(list)
+    columns = {c: Column() for c in next(iter(theirs.values())) if c in next(iter(ours.values())) and
+               c not in ("NPU_Stack_Info", "Data_name")}
     for name in joined:
-        for column in columns:
+        for column, counts in columns.items():
             a, b = ours[name][column], theirs[name][column]
             if is_same(a, b):
-                same[column] += 1
+                counts.same += 1
             elif is_listed(column, ours[name]):
-                listed[column] += 1
+                counts.listed.append((name, a, b))
             else:
-                other[column].append((name, a, b))
-    print(f"{len(theirs)} rows of msprobe, {len(ours)} of ours, {len(joined)} joined by both names")
-    for column in columns:
-        print(f"{column:28} {same[column]:6} equal {listed[column]:6} listed {len(other[column]):6} not")
-        for name, a, b in other[column][:5]:
+                counts.other.append((name, a, b))
+    return len(theirs), len(ours), len(joined), columns
+
+
+def main(aloft, msprobe, npu, bench):
+    theirs, ours, joined, columns = compared(aloft, msprobe, npu, bench)
+    print(f"{theirs} rows of msprobe, {ours} of ours, {joined} joined by both names")
+    for column, counts in columns.items():
+        print(f"{column:28} {counts.same:6} equal {len(counts.listed):6} listed {len(counts.other):6} not")
+        for name, a, b in counts.other[:5]:
             print(f"    {name}: {a} here, {b} there")
-    return 1 if any(other.values()) else 0
+    return 1 if any(counts.other for counts in columns.values()) else 0
 
 
 if __name__ == "__main__":

@@ -4,15 +4,20 @@
   optimizer.py --kind AdamW --fused
   optimizer.py --kind SGD --options '{"momentum": 0.9}'
   optimizer.py --kind AdamW --fused --whole
+  optimizer.py --kind AdamW --fused --beside build/bin/optimizer_bench --formula adamw
 
 Without --fused the form is foreach. Muon takes matrices alone: AdamW steps the rest in the same time.
 --whole is all that ends a step: clip_grad_norm_(..., error_if_nonfinite=True), then the step.
+--beside: a step here and a sweep of that program take turns, and with each the stream over the sweep's arrays.
+Then `ratio` is this step's time over the sweep's, `share` the stream's over the sweep's, `peer_share` the
+stream's over this step's: each the median over the turns of what was measured within one.
 """
 import json
 
 import torch
 
 import timed
+import turns
 
 
 def shapes(layers, dim, vocab, context):
@@ -24,14 +29,20 @@ def shapes(layers, dim, vocab, context):
     yield from ((dim,), (dim,))
 
 
-def main():
+def options():
     parser = timed.parser(__doc__.splitlines()[0], steps=20)
     for name, size in {"layers": 12, "dim": 768, "vocab": 50304, "seq": 256}.items():
         parser.add_argument(f"--{name}", type=int, default=size)
     parser.add_argument("--kind", default="AdamW", help="a class of torch.optim")
     parser.add_argument("--options", type=json.loads, default={}, help="its options, as JSON")
     parser.add_argument("--whole", action="store_true", help="norm, check and clipping before the step")
-    o = parser.parse_args()
+    parser.add_argument("--beside", metavar="PROGRAM", help="optimizer_bench, which takes turns")
+    parser.add_argument("--formula", default="adamw", help="what that one sweeps")
+    return parser.parse_args()
+
+
+def main():
+    o = options()
     timed.start(o)
     weights = [torch.nn.Parameter(0.02 * torch.randn(s))
                for s in shapes(o.layers, o.dim, o.vocab, o.seq)]
@@ -52,8 +63,13 @@ def main():
         for step in steps:
             step()
 
-    timed.report(o, timed.median_ms(end_of_step, o.steps), kind=o.kind, whole=o.whole,
-                 parameters=sum(w.numel() for w in weights))
+    more = {}
+    if o.beside:
+        with turns.Sweep([o.beside, "turns", o.formula, "fp32"], o.threads) as sweep:
+            step_ms, more = turns.in_turns(end_of_step, sweep, o.steps)
+    else:
+        step_ms = timed.median_ms(end_of_step, o.steps)
+    timed.report(o, step_ms, kind=o.kind, whole=o.whole, parameters=sum(w.numel() for w in weights), **more)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """Rounds of programs, one after the other in alternating order, and what the rounds say."""
 import statistics
 
+import random_folder
 from programs import Missing, run
 
 KEPT = ("step_ms", "tokens_per_s", "peak_rss_bytes", "planned_peak_bytes", "limit_fraction",
         "limit_ms", "limit_normal_fraction", "limit_normal_ms", "compile_ms", "startup_ms",
         "matmul_ms", "update_limit_ms", "stream_gb_s", "update_sweep_gb_s", "matmul_gflops", "loss",
+        "sweep_ms", "first_token_ms", "prompt_ms", "token_ms", "share_of_stream", "read_gb_s", "ratio", "ratio_quartiles", "share", "peer_share",
         "others_share")
 NOTABLE = 0.05  # of the machine in other hands: said
 
@@ -62,6 +64,8 @@ def verdict(figure, rounds, missing, has_amx):
 def compare(row, tools, rounds, has_amx, say):
     """Everything about a row: commands, rounds, figures. What is missing is said, not raised."""
     missing, once, results = {}, {}, []
+    for shape, has_weights in row.folders:
+        random_folder.make(shape, has_weights)
     for program in row.once:
         say(f"  {program.shown()}")
         if (got := tried(program, tools, missing)) is not None:

@@ -23,16 +23,22 @@ the runs in [docs/benchmarks](benchmarks); nothing on this page is typed by hand
   flatters PyTorch. Its programs are in [tools/peers](../tools/peers), ours is `aloft bench step`:
   the training Plan of a recipe with clipping, loss scaling and masters, nothing lighter.
 - A **step** is the median of the timed ones after the first (PyTorch: after the first two).
+- **Decoders of Hugging Face** are read from folders with their published `config.json` and random weights, which are
+  made here: what they cost does not depend on what they say. Ours is `aloft bench step` and `aloft bench generate`
+  of the folder, the peer transformers; compiled, a token has a static cache.
 - **Memory** is the peak resident set by the kernel's count, interpreter and libraries included.
 - **The machine's limit** is measured in the same process, in turns with the steps: every product of
   the Plan alone in oneDNN at its best layout on zeros, and the bytes that the update cannot avoid,
   each counted once, at the best rate that memory showed. What was faster inside a step than alone
   counts as it was there, so no step can beat the limit; where a figure is above 100 % all the same,
-  the limit is wrong. (The stream beside optimizers is none: it reads two bytes for each that it
-  writes, and a sweep of another mix may be faster.) Numbers that toggle few bits draw little power,
-  and matrix units then run at a higher clock (a fifth in bf16), so no training reaches this limit;
-  the second share takes the same products of normal numbers. fp16 has no limit here: the library has
-  no fp16 product on a processor.
+  the limit is wrong. Numbers that toggle few bits draw little power, and matrix units then run at a
+  higher clock (a fifth in bf16), so no training reaches this limit; the second share takes the same
+  products of normal numbers. fp16 has no limit here: the library has no fp16 product on a processor.
+- **An optimizer's limit** is a stream over the arrays of its sweep that loads and stores each as the
+  sweep does, on as many threads, and computes nothing; it takes turns with the sweep. So do
+  torch.optim's step and our sweep, turn by turn within a program, because memory is faster in one
+  minute than in the next. (A page that calls it the *stream rate* is older: that stream read two bytes for
+  each that it wrote, and was no limit of sweeps in another mix.)
 - **A page is one run**: all rows in one sitting, one clean revision, every round shown.
 - **Targets** differ where one kind of processor has matrix units (AMX) and another has not; the page
   shows the one that holds for the processor of the run.
@@ -140,6 +146,12 @@ def rounds_table(results):
     return lines
 
 
+def later_rows(results):
+    """Rows that came behind the revision of a page are said, and count neither way."""
+    later = results.get("later", [])
+    return [f"Rows that its revision did not have yet: {', '.join(later)}.", ""] if later else []
+
+
 def folded(title, lines):
     return [f"<details><summary>{title}</summary>", "", *lines, "", "</details>", ""]
 
@@ -148,6 +160,7 @@ def section(name, results, plots):
     met = [f.get("met") for row in results["rows"] for f in row["figures"]]
     verdict = results.get("notice") or [
         f"{met.count(True)} of {met.count(True) + met.count(False)} targets that were measured are met.", ""]
+    verdict += later_rows(results)
     lines = [f"## {name}: {results['machine']['processor']}", "", *verdict, *machine_lines(results), "",
              *table(results), ""]
     for title, file in plots:
@@ -186,8 +199,10 @@ def load(file, order):
     results = json.loads(file.read_text())
     if results["schema"] == results_file.OLD_SCHEMA:
         results = as_one_run(results)
-    elif why := results_file.why_no_page(results, order):
+    elif why := results_file.why_no_page(results, results_file.table_of(results)):
         sys.exit(f"bench_peers: {file} is no page: {why}")
+    else:
+        results["later"] = [name for name in order if name not in results_file.table_of(results)]
     results["rows"].sort(key=lambda row: order.index(row["name"]))
     return results
 

@@ -9,7 +9,7 @@ from programs import ROOT
 
 VENV = ROOT / "build" / "peers" / "venv"
 STAMP = VENV / "complete"  # written last: a half-made environment is made again
-PACKAGES = ("torch", "numpy")
+PACKAGES = ("torch", "numpy", "transformers")
 
 
 def given():
@@ -27,7 +27,12 @@ def installed():
     """The interpreter that is there already, or None."""
     if found := given():
         return found
-    return VENV / "bin" / "python" if STAMP.exists() else None
+    return VENV / "bin" / "python" if is_complete() else None
+
+
+def is_complete():
+    """Made, and with all that is needed by now."""
+    return STAMP.exists() and STAMP.read_text().split() == list(PACKAGES)
 
 
 def make():

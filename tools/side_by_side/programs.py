@@ -18,6 +18,7 @@ class Program:
     for itself."""
     name: str
     command: list
+    step: str = "step_ms"  # the key of its JSON that is the step
 
     def shown(self):
         """As a user types it at the root of the repository."""
@@ -27,7 +28,9 @@ class Program:
 
     def on(self, threads):
         """The same on so many threads, if it does not say how many itself."""
-        return self if "--threads" in self.command else Program(self.name, [*self.command, "--threads", threads])
+        if "--threads" in self.command:
+            return self
+        return dataclasses.replace(self, command=[*self.command, "--threads", threads])
 
 
 class Missing(Exception):
@@ -117,7 +120,9 @@ def run(program, tools):
     if code:
         raise Missing(f"exit {code}: {last_words(words)}")
     try:
-        return json.loads(text[text.index("{"):]) | {"started_clock_s": started,
-                                                   "others_share": others_share}
+        result = json.loads(text[text.index("{"):])
     except ValueError:
         raise Missing("it printed no JSON object") from None
+    if program.step not in result:
+        raise Missing(f"its JSON has no {program.step}")
+    return result | {"step_ms": result[program.step], "started_clock_s": started, "others_share": others_share}

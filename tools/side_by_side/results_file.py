@@ -28,6 +28,12 @@ def new(machine, run):
     return {"schema": SCHEMA, "machine": machine, "run": run, "rows": []}
 
 
+def table_of(results):
+    """The rows that there were when it was measured; of a file that does not say, those that it has: its
+    program, too, refused a page with less than all."""
+    return results["run"].get("table") or [row["name"] for row in results["rows"]]
+
+
 def why_no_page(results, all_rows):
     """What keeps a run from being a page: None where it is one run of all rows on a clean revision."""
     run, there = results["run"], [row["name"] for row in results["rows"]]

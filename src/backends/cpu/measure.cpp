@@ -242,6 +242,25 @@ double measure_stream_rate(int rounds) {
   return 3.0 * sizeof(float) * kValues / upper_median(times) / 1e6;
 }
 
+double measure_read_rate(int rounds) {
+  constexpr std::int64_t kWords = std::int64_t{16} << 20;  // 128 MiB
+  constexpr std::size_t kBytes = kWords * sizeof(std::uint64_t);
+  const auto memory = allocate_aligned(kBytes);
+  std::memset(memory.get(), 0, kBytes);
+  const auto* words = static_cast<const std::uint64_t*>(memory.get());
+  volatile std::uint64_t seen = 0;  // so that reading is not left out
+  const auto sweep = [&] {
+    std::uint64_t all = 0;
+#pragma omp parallel for simd schedule(static) reduction(^ : all)
+    for (std::int64_t i = 0; i < kWords; ++i) all ^= words[i];
+    seen = all;
+  };
+  sweep();
+  std::vector<double> times;
+  for (int round = 0; round < std::max(1, rounds); ++round) times.push_back(timed(sweep));
+  return kBytes / upper_median(times) / 1e6;
+}
+
 double measure_update_rate(int rounds) {
   constexpr std::int64_t kValues = std::int64_t{16} << 20;  // 64 MiB an array
   constexpr std::size_t kBytes = kValues * sizeof(float);

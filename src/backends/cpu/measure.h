@@ -108,6 +108,9 @@ inline constexpr double kQuietSpread = 0.05;
 // arrays far larger than the caches, on all threads of the pool.
 double measure_stream_rate(int rounds = 5);
 
+// The same of one array that is read, as a model's weights are for a token.
+double measure_read_rate(int rounds = 5);
+
 // The same of an update of three arrays in place by a fourth (four read, three written back), as an
 // optimizer's sweep moves them.
 double measure_update_rate(int rounds = 5);

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "files/crc32.h"
 #include "observe/compare/msprobe_verdicts.h"
 
 namespace aloft::compare {
@@ -14,6 +16,14 @@ namespace aloft::compare {
 namespace {
 
 constexpr const char* kNone = "N/A";
+
+// The checksum that a dump has of a tensor; of another value that of its text, in msprobe's way.
+std::string hash_of(const Record& r) {
+  constexpr std::string_view kOfClass = "<class '";
+  if (!r.hash.empty()) return r.hash;
+  if (r.is_tensor || !r.type.starts_with(kOfClass) || r.type == "<class 'NoneType'>") return kNone;
+  return fmt::format("{:08x}", crc32(std::as_bytes(std::span(r.max.text))));
+}
 
 const std::vector<std::string>& names_of(Mode mode) {
   static const std::vector<std::string> both = {"NPU max",    "NPU min",     "NPU mean",
@@ -89,8 +99,8 @@ class Rows {
     if (mode_ == Mode::Statistics) put_statistics(r);
     if (mode_ == Mode::Tensor) put_elements(r);
     if (mode_ == Mode::Hash) {
-      put("NPU MD5", r.npu->hash.empty() ? kNone : r.npu->hash);
-      put("BENCH MD5", r.bench && !r.bench->hash.empty() ? r.bench->hash : kNone);
+      put("NPU MD5", hash_of(*r.npu));
+      put("BENCH MD5", r.bench ? hash_of(*r.bench) : kNone);
     }
     table_.rows.push_back(row_);
     table_.calls.push_back(&call);

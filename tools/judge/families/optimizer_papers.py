@@ -3,8 +3,7 @@ papers, in float64 with NumPy.
 
 Every case starts from the same parameters and sees the same gradients (`start.*`, `grad.*` with the step as first
 dimension, float32); `CASE.p.*` holds the parameters behind the last step and `CASE.STATE.*` what the rule keeps of
-them, under Aloft's names; options have the keys of recipes. `peak` has the largest magnitude that each of these had
-behind any step: where a single number ends near 0, rounding errors are of that size.
+them, under Aloft's names; options have the keys of recipes.
 
 Some rules decide: by a sign, by an angle. No decision of these cases is closer than SURE to its limit, as a share of
 what is decided on, so that rounding to fp32 decides none otherwise.
@@ -223,7 +222,6 @@ CASES = {
 def trajectory(rule, options, start, grad):
     p = {n: v.astype(np.float64) for n, v in start.items()}
     states = {n: {"name": n} for n in p}
-    peak = {}
     for t in range(1, STEPS + 1):
         seen = {}
         for n in p:
@@ -231,10 +229,8 @@ def trajectory(rule, options, start, grad):
             p[n] = rule(p[n], g, states[n], t, options)
             seen[f"p.{n}"] = p[n]
             seen |= {f"{k}.{n}": v for k, v in states[n].items() if isinstance(v, np.ndarray)}
-        for k, v in seen.items():
-            peak[k] = max(peak.get(k, 0.0), float(np.abs(v).max()))
     taken = {k for s in states.values() for k in s if k.startswith("#") and k != "#kept"}
-    return seen, peak, taken
+    return seen, taken
 
 
 def build():
@@ -243,10 +239,10 @@ def build():
     arrays |= {f"grad.{n}": v for n, v in grad.items()}
     cases, taken = [], set()
     for name, (kind, options) in CASES.items():
-        seen, peak, ways = trajectory(RULES[kind], options, start, grad)
+        seen, ways = trajectory(RULES[kind], options, start, grad)
         taken |= ways
         arrays |= {f"{name}.{n}": v for n, v in seen.items()}
-        cases.append({"name": name, "kind": kind.removeprefix("fused_"), "options": dict(options), "peak": peak})
+        cases.append({"name": name, "kind": kind.removeprefix("fused_"), "options": dict(options)})
     if taken != {"#rows", "#whole", "#none"}:
         raise ValueError(f"steps of AdamP lose {taken}")
     return {

@@ -39,6 +39,20 @@ Choose choose_of(std::size_t size) {
   return size == 4 ? choose<std::uint32_t> : choose<std::uint64_t>;
 }
 
+// In a loop the condition is a number of the tile's type.
+void choose_tile_f32(const float* const* in, float* out, std::int64_t n, const double*) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto is_else = hn::Eq(hn::LoadU(d, in[0] + i), hn::Zero(d));
+    hn::StoreU(hn::IfThenElse(is_else, hn::LoadU(d, in[2] + i), hn::LoadU(d, in[1] + i)), d,
+               out + i);
+  }
+  for (; i < n; ++i) out[i] = in[0][i] != 0 ? in[1][i] : in[2][i];
+}
+TileF32 choose_function() { return choose_tile_f32; }
+
 }  // namespace aloft::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -47,10 +61,10 @@ namespace aloft::cpu {
 namespace {
 
 HWY_EXPORT(choose_of);
+HWY_EXPORT(choose_function);
 
-template <class T>
-void choose_tile(const T* const* in, T* out, std::int64_t n, const double*) {
-  for (std::int64_t i = 0; i < n; ++i) out[i] = in[0][i] != T{0} ? in[1][i] : in[2][i];
+void choose_tile_f64(const double* const* in, double* out, std::int64_t n, const double*) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = in[0][i] != 0 ? in[1][i] : in[2][i];
 }
 
 class Where : public Prepared, public TileOp {
@@ -72,7 +86,9 @@ class Where : public Prepared, public TileOp {
   }
 
   const LoopPart* loop_part() const override { return this; }
-  ElementwiseCode tile_code() const override { return {choose_tile<float>, choose_tile<double>}; }
+  ElementwiseCode tile_code() const override {
+    return {HWY_DYNAMIC_DISPATCH(choose_function)(), choose_tile_f64};
+  }
 
  private:
   Operands operands_;

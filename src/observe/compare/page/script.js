@@ -11,26 +11,35 @@ function element(tag, className, text) {
   return e;
 }
 
-const short = (x) => (typeof x === "number" ? (x === 0 ? "0" : x.toPrecision(3)) : String(x));
+const isSmall = (x) => x !== 0 && Math.abs(x) < 1e-4;
+const short = (x) => (typeof x !== "number" ? String(x)
+  : x === 0 ? "0" : isSmall(x) ? x.toExponential(2) : x.toPrecision(3));
 const named = (r) => (r.npu ? r.npu.name : r.bench.name);
 const figures = (side) => (side ? [side.norm, side.max, side.min, side.mean].map((text) => {
   const n = Number(text);
   return text !== "None" && Number.isFinite(n) ? n.toPrecision(6) : text;
 }).join(" / ") : "not there");
 
+// Said before what is in it where a row is a block, on narrow screens.
+function labelled(label, cell) {
+  cell.dataset.label = label;
+  return cell;
+}
+
 function row(r) {
   const line = document.createElement("tr");
   const place = element("td", "mono", named(r));
   if (r.diverges) place.style.color = "var(--bad)";
   line.append(place, element("td", "", r.npu ? r.npu.dtype.replace("torch.", "") : ""),
-              element("td", "number", short(r.difference)), element("td", "", r.of),
-              element("td", "number", short(r.allowed)), element("td", "number", figures(r.npu)),
-              element("td", "number", figures(r.bench)));
+              labelled("off by", element("td", "number", short(r.difference))), labelled("in", element("td", "", r.of)),
+              labelled("explained", element("td", "number", short(r.allowed))),
+              labelled("NPU", element("td", "number figures", figures(r.npu))),
+              labelled("Bench", element("td", "number figures", figures(r.bench))));
   return line;
 }
 
 function table(id, rows) {
-  const head = document.createElement("tr");
+  const head = element("tr", "head");
   for (const name of ["name", "type", "difference", "of", "explained", "NPU: norm / max / min / mean",
                       "Bench: norm / max / min / mean"])
     head.append(element("th", "", name));
@@ -48,7 +57,11 @@ function show() {
     (r) => named(r).toLowerCase().includes(word) && (which === "" || r.diverges)));
 }
 
-byId("sentence").textContent = data.sentence;
+// Where, and how far; behind it from which line it is called, and what else there is to say.
+const end = data.sentence.indexOf("; ");
+byId("sentence").textContent = end < 0 ? data.sentence : data.sentence.slice(0, end);
+byId("remarks").textContent = end < 0 ? "" : data.sentence.slice(end + 2);
+byId("remarks").hidden = end < 0;
 byId("runs").textContent = `NPU ${data.npu} · Bench ${data.bench}`;
 byId("divergence").hidden = !data.divergence || data.divergence.inputs.length === 0;
 if (data.divergence) table("inputs", data.divergence.inputs);

@@ -19,20 +19,23 @@ const named = (f) => (f.a_name === f.b_name || !f.b_name ? f.a_name : f.a_name ?
 function show() {
   const word = byId("filter").value.toLowerCase(), all = byId("which").value === "";
   const shown = findings.filter((f) => (all || f.level !== "pass") && named(f).toLowerCase().includes(word));
-  const head = document.createElement("tr");
+  const head = element("tr", "head");
   for (const name of ["", "of", "name", "A", "B", "what to do"]) head.append(element("th", "", name));
   byId("findings").replaceChildren(head, ...shown.slice(0, kShown).map((f) => {
     const line = document.createElement("tr"), level = element("td", "", f.level);
     if (f.level === "error") level.style.color = "var(--bad)";
-    line.append(level, element("td", "", f.check), element("td", "mono", named(f)), element("td", "mono", f.a_value),
-                element("td", "mono", f.b_value), element("td", "", f.advice));
+    const a = element("td", "mono", f.a_value), b = element("td", "mono", f.b_value);
+    a.dataset.label = "A", b.dataset.label = "B";  // said where a row is a block, on narrow screens
+    line.append(level, element("td", "", f.check), element("td", "mono name", named(f)), a, b,
+                element("td", "advice", f.advice));
     return line;
   }));
 }
 
 const count = (level) => findings.filter((f) => f.level === level).length;
-byId("verdict").textContent =
-  `${data.verdict}: ${count("error")} errors, ${count("warning")} warnings, ${count("pass")} alike`;
+const counted = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
+byId("verdict").textContent = `${data.verdict}: ${counted(count("error"), "error")}, ` +
+  `${counted(count("warning"), "warning")}, ${count("pass")} alike`;
 byId("sides").textContent = `A ${data.a} · B ${data.b}`;
 byId("filter").addEventListener("input", show);
 byId("which").addEventListener("change", show);

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""probe_table.py ALOFT [OUT]: all that the probe and msprobe both say, in one table of figures joined by name: dumps of
+both compared by both (probe_compare.py), packs of both held against each other by both (config_check.py), a step dumped
+by both collectors (probe_collectors.py). Behind it every figure that is listed as a defect of msprobe and every one that
+is not, with both values; exit 1 where there is one that is not. What is made stays in OUT, and dumps of msprobe that lie
+there are not made again.
+
+Run by a Python that has torch, safetensors and PyPI's mindstudio-probe 26.2, whose program `msprobe` lies beside it.
+"""
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import config_check
+import probe_collectors
+import probe_compare
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+MODEL = ROOT / "tests" / "fixtures" / "gpt2-tiny"
+MSPROBE = Path(sys.executable).parent / "msprobe"
+# Of each side of a pair of msprobe's dumps: name, level, task, change.
+DUMPS = (("right", "L0", "statistics"), ("scaled", "L0", "statistics", "attention_scale"),
+         ("bfloat16", "L0", "statistics", "bfloat16"), ("right-mix", "mix", "statistics"),
+         ("scaled-mix", "mix", "statistics", "attention_scale"), ("right-md5", "mix", "md5"),
+         ("scaled-md5", "mix", "md5", "attention_scale"), ("right-tensor", "mix", "tensor"),
+         ("scaled-tensor", "mix", "tensor", "attention_scale"))
+RECIPE = """[model]
+family = "gpt2"
+layers = 1
+dim = 16
+heads = 2
+context = 16
+[data]
+text = ["text.txt"]
+tokenizer = { kind = "byte" }
+[train]
+steps = 2
+batch = 2
+seed = SEED
+"""
+
+
+def run(*words, right=(0,), cwd=None):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, cwd=cwd)
+    if done.returncode not in right:
+        sys.exit(f"{' '.join(map(str, words))} ends with {done.returncode}:\n{done.stderr[-2000:]}")
+
+
+def dump_of(folder):
+    [path] = Path(folder).rglob("dump.json")
+    return path
+
+
+def make_dumps(aloft, out):
+    """{pair: (first dump, second dump)}."""
+    for name, *how in DUMPS:
+        if not (out / name).exists():
+            run(sys.executable, HERE / "probe_dump.py", out / name, *how)
+    tokens = MODEL / "expected.safetensors"
+    for name, *how in (("ours",), ("ours-mix", "--level", "mix"), ("ours-tensor", "--task", "tensor"),
+                       ("ours-bf16", "--precision", "O2:bf16")):
+        shutil.rmtree(out / name, ignore_errors=True)
+        run(aloft, "probe", "run", MODEL, "--tokens", tokens, "--out", out / name, *how)
+    shutil.copytree(dump_of(out / "ours").parent, out / "ours-stackless", dirs_exist_ok=True)
+    (out / "ours-stackless" / "stack.json").write_text("{}")
+    pairs = (("scaled", "right"), ("bfloat16", "right"), ("scaled-mix", "right-mix"), ("scaled-md5", "right-md5"),
+             ("scaled-tensor", "right-tensor"), ("ours", "right"), ("ours-stackless", "right"), ("right", "ours"),
+             ("ours", "ours-bf16"), ("ours-mix", "ours-mix"), ("ours-tensor", "right-tensor"))
+    return {f"{a} / {b}": (dump_of(out / a), dump_of(out / b)) for a, b in pairs}
+
+
+def make_packs(aloft, out):
+    """{pair: (first pack, second pack)}."""
+    for name, text in (("train", "--lr 1e-3 --batch-size 4 --beta1 0.9"), ("other", "--lr 2e-3 --batch-size 4 --beta2 1")):
+        (out / f"{name}.sh").write_text(f"export OMP_NUM_THREADS=2\npython train.py {text}\n")
+    script, other = out / "train.sh", out / "other.sh"
+    (out / "text.txt").write_text("to be held against each other, or not " * 50)
+    for name, *how in (("seed1", 1, script), ("seed2", 2, other), ("permuted", 1, script, "permuted")):
+        run(sys.executable, HERE / "config_check_pack.py", out / f"{name}.zip", *how)
+    for name, seed in (("recipe1", 1), ("recipe2", 2)):
+        (out / f"{name}.toml").write_text(RECIPE.replace("SEED", str(seed)))
+    # Packed again by ours: of both programs' packs, and of recipes.
+    for name in ("seed1.zip", "recipe1.toml", "recipe2.toml"):
+        to = f"ours-{name.split('.')[0]}.zip"
+        run(aloft, "probe", "check-config", name, name, "--pack", to, "-o", "packing", cwd=out)
+    pairs = (("seed1", "seed2"), ("seed1", "permuted"), ("ours-seed1", "seed1"), ("ours-seed1", "seed2"),
+             ("ours-recipe1", "ours-recipe2"))
+    return {f"{a} / {b}": (out / f"{a}.zip", out / f"{b}.zip") for a, b in pairs}
+
+
+def print_row(judge, pair, theirs, ours, joined, same, listed, other):
+    print(f"{judge:10} {pair:28} {theirs:8} {ours:7} {joined:7} {same + listed + other:8} {same:7} {listed:7} {other:5}",
+          flush=True)
+
+
+def main(aloft, out=None):
+    aloft = Path(aloft).resolve()
+    if out is None:
+        with tempfile.TemporaryDirectory() as folder:
+            return main(aloft, folder)
+    out = Path(out).resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    listed, other = [], []
+    print(f"{'judge':10} {'pair':28} {'msprobe':>8} {'here':>7} {'joined':>7} {'figures':>8} {'equal':>7} {'listed':>7} "
+          f"{'not':>5}", flush=True)
+    for pair, (npu, bench) in make_dumps(aloft, out).items():
+        theirs, ours, joined, columns = probe_compare.compared(aloft, MSPROBE, npu, bench)
+        print_row("compare", pair, theirs, ours, joined, sum(c.same for c in columns.values()),
+                  sum(len(c.listed) for c in columns.values()), sum(len(c.other) for c in columns.values()))
+        for column, c in columns.items():
+            for to, some in ((listed, c.listed), (other, c.other)):
+                to += [(pair, f"{name}: {column}", a, b) for name, a, b in some]
+    for pair, packs in make_packs(aloft, out).items():
+        sheets, _ = config_check.checked(aloft, MSPROBE, *packs)
+        for sheet, s in sheets.items():
+            print_row("config", f"{pair}: {sheet}", s.theirs, s.ours, s.joined, s.same, len(s.listed),
+                      len(s.other) + len(s.alone))
+            for to, some in ((listed, s.listed), (other, s.other)):
+                to += [(pair, f"{sheet}: {' / '.join(names)}: {column}", a, b) for names, column, a, b in some]
+            other += [(pair, f"{sheet}: {' / '.join(names)}", "no row", "a row") for names in s.alone]
+    there, here, same, wrong = probe_collectors.joined()
+    print_row("collectors", "aloft_probe / msprobe", len(there), len(here), len(there.keys() & here.keys()),
+              sum(same.values()), 0, len(wrong))
+    other += [("collectors", f"{name}: {figure}", x, y) for name, figure, x, y in wrong]
+    for what, rows in (("listed", listed), ("not listed", other)):
+        print(f"{what}: {len(rows)}")
+        for pair, name, a, b in rows:
+            print(f"    {pair}: {name}: {a} here, {b} there")
+    (out / "figures.json").write_text(json.dumps({"listed": listed, "other": other}, indent=1))
+    return 1 if other else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) not in (2, 3):
+        sys.exit("usage: probe_table.py ALOFT [OUT]")
+    sys.exit(main(*sys.argv[1:]))
