@@ -162,21 +162,16 @@ void draw_all(const GenerateOptions& o, const Tokenizer& tokenizer, Generator& g
       done[told]->tokens = {};
     }
   };
-  const auto end = [&](std::size_t i, const DrawnText& text) {
+  draw.done = [&](std::int64_t number, const DrawnText& text) {
+    const auto i = static_cast<std::size_t>(number);
     if (const std::string rest = texts[i].rest(); grows) show(rest);
     done[i] = {text.tokens, text.end, text.seconds, texts[i].text(), {{"seed", starts[i].seed}}};
     tell();
   };
-  draw.done = [&](std::int64_t text, const DrawnText& drawn) {
-    end(static_cast<std::size_t>(text), drawn);
-  };
-  const auto drawn =
-      draw_texts(generator, starts, draw, [&](std::int64_t text, std::int32_t token) {
-        const std::string more = texts[static_cast<std::size_t>(text)].add(token);
-        if (grows) show(more);
-      });
-  for (std::size_t i = 0; i < drawn.size(); ++i)
-    if (!done[i]) end(i, drawn[i]);  // of no tokens
+  draw_texts(generator, starts, draw, [&](std::int64_t text, std::int32_t token) {
+    const std::string more = texts[static_cast<std::size_t>(text)].add(token);
+    if (grows) show(more);
+  });
 }
 
 }  // namespace

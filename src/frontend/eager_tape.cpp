@@ -230,20 +230,12 @@ std::vector<Tensor> EagerEmitter::variable_gradients(const Tensor& target, const
   if (wrt.empty()) throw depends_on_none(cell(target).type);
   std::vector<Tensor> parts = differentiate_tape(target, seed, wrt, where);
 
+  // Values that stay recorded; or leaves, behind which the graph is used up.
+  const bool keeps = KeepGraph::is_asked();
   std::vector<Tensor> results;
-  if (KeepGraph::is_asked()) {
-    EmitterScope emitter_scope(outer_ ? static_cast<Emitter&>(*outer_) : *this);
-    Scope scope(where_values_are_added(where));
-    auto part = parts.begin();
-    for (const VariablePtr& v : variables) {
-      const auto end = part + static_cast<std::ptrdiff_t>(values[v.get()].size());
-      results.push_back(hooks::run_on_gradient(v, sum_of_values({part, end}, v->type)));
-      part = end;
-    }
-    return results;
-  }
   {
-    const NoGrad no_grad;
+    std::optional<NoGrad> no_grad;
+    if (!keeps) no_grad.emplace();
     EmitterScope emitter_scope(outer_ ? static_cast<Emitter&>(*outer_) : *this);
     Scope scope(where_values_are_added(where));
     auto part = parts.begin();
@@ -252,9 +244,13 @@ std::vector<Tensor> EagerEmitter::variable_gradients(const Tensor& target, const
       const auto end = part + static_cast<std::ptrdiff_t>(nodes.size());
       const Tensor sum = sum_of_values({part, end}, v->type);
       const Tensor gradient = hooks::run_on_gradient(v, sum);
+      part = end;
+      if (keeps) {
+        results.push_back(gradient);
+        continue;
+      }
       CellPtr c = copy_of(cell(gradient));
       if (taps_) taps_->copied(gradient, c);
-      part = end;
       c->lost = Lost::Parameters;
       for (std::uint32_t n : nodes)
         c->first_use =
@@ -263,6 +259,7 @@ std::vector<Tensor> EagerEmitter::variable_gradients(const Tensor& target, const
       results.push_back(wrap(c));
     }
   }
+  if (keeps) return results;
   parts.clear();
   forget_used(history, wrt, take_part(target, history, variables));
   return results;

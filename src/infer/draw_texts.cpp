@@ -43,7 +43,10 @@ class Drawing {
   std::vector<DrawnText> run(double begun) {
     for (std::size_t row = 0; row < rows_.size() && waiting_ < starts_.size(); ++row, ++open_)
       rows_[row] = {waiting_++, begun};
-    if (o_.tokens == 0) return std::move(texts_);
+    if (o_.tokens == 0) {
+      for (std::size_t text = 0; text < texts_.size(); ++text) tell(text);
+      return std::move(texts_);
+    }
     for (;;) {
       for (std::size_t row = 0; row < rows_.size(); ++row)
         if (rows_[row].text) draw(row);
@@ -84,8 +87,12 @@ class Drawing {
     }
     text.seconds = monotonic_seconds() - rows_[row].begun;
     if (!text.ended() && std::ssize(text.tokens) < o_.tokens) return;
-    if (o_.done) o_.done(at, text);
+    tell(number);
     rows_[row].is_done = true;
+  }
+
+  void tell(std::size_t text) const {
+    if (o_.done) o_.done(static_cast<std::int64_t>(text), texts_[text]);
   }
 
   // What comes into a row whose text is done.

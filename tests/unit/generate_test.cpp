@@ -201,6 +201,19 @@ TEST(Generate, ARowThatBeginsAnewWritesWhatItWouldWriteAlone) {
     }
 }
 
+TEST(Generate, TextsOfNoTokensAreDoneToo) {
+  const auto model = small_model(64);
+  Generator generator(*model, 0, 2, "", std::numeric_limits<std::int64_t>::max(),
+                      RowLengths::Renewed);
+  const std::vector<TextStart> starts = {{{1, 2}}, {{3}}, {{4, 5, 6}}};
+  std::vector<std::int64_t> done;
+  DrawOptions o;
+  o.tokens = 0;
+  o.done = [&](std::int64_t text, const DrawnText&) { done.push_back(text); };
+  draw_texts(generator, starts, o);
+  EXPECT_EQ(done, (std::vector<std::int64_t>{0, 1, 2}));
+}
+
 // What the others have is kept: nothing of it is fed once more.
 TEST(Generate, ARowThatBeginsAnewFeedsItsOwnPromptAlone) {
   const auto model = small_model(64);

@@ -35,6 +35,15 @@ double timed(const F& f) {
   return milliseconds() - start;
 }
 
+// Of so many rounds, behind one that does not count.
+template <class F>
+double median_of_rounds(int rounds, const F& f) {
+  f();
+  std::vector<double> times;
+  for (int round = 0; round < std::max(1, rounds); ++round) times.push_back(timed(f));
+  return upper_median(std::move(times));
+}
+
 // A product without a batch is described in two dimensions: the library's kernels for those are
 // other, faster ones.
 memory::desc operand(const MatmulProblem& p, std::int64_t rows, std::int64_t cols, bool transposed,
@@ -124,10 +133,7 @@ namespace {
 // is what a limit supposes.
 double median_ms(const MatmulProblem& p, LibraryLayout layout, Operands operands, int runs) {
   LibraryMatmul product(p, layout, operands);
-  product.run();
-  std::vector<double> times;
-  for (int i = 0; i < std::max(1, runs); ++i) times.push_back(timed([&] { product.run(); }));
-  return upper_median(std::move(times));
+  return median_of_rounds(runs, [&] { product.run(); });
 }
 
 }  // namespace
@@ -235,11 +241,8 @@ double measure_stream_rate(int rounds) {
   };
   std::memset(x.get(), 0, kValues * sizeof(float));
   std::memset(y.get(), 0, kValues * sizeof(float));
-  sweep(a, b, 0.5f);
-  std::vector<double> times;
-  for (int round = 0; round < std::max(1, rounds); ++round)
-    times.push_back(timed([&] { sweep(a, b, 0.5f); }));
-  return 3.0 * sizeof(float) * kValues / upper_median(times) / 1e6;
+  const double ms = median_of_rounds(rounds, [&] { sweep(a, b, 0.5f); });
+  return 3.0 * sizeof(float) * kValues / ms / 1e6;
 }
 
 double measure_read_rate(int rounds) {
@@ -255,10 +258,7 @@ double measure_read_rate(int rounds) {
     for (std::int64_t i = 0; i < kWords; ++i) all ^= words[i];
     seen = all;
   };
-  sweep();
-  std::vector<double> times;
-  for (int round = 0; round < std::max(1, rounds); ++round) times.push_back(timed(sweep));
-  return kBytes / upper_median(times) / 1e6;
+  return kBytes / median_of_rounds(rounds, sweep) / 1e6;
 }
 
 double measure_update_rate(int rounds) {
@@ -279,10 +279,7 @@ double measure_update_rate(int rounds) {
     }
   };
   for (const HostMemory* array : {&g, &x, &y, &z}) std::memset(array->get(), 0, kBytes);
-  sweep();
-  std::vector<double> times;
-  for (int round = 0; round < std::max(1, rounds); ++round) times.push_back(timed(sweep));
-  return 7.0 * kBytes / upper_median(times) / 1e6;
+  return 7.0 * kBytes / median_of_rounds(rounds, sweep) / 1e6;
 }
 
 std::string library_version() {
