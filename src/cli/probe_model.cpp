@@ -13,6 +13,7 @@
 #include "observe/probe/overflow.h"
 #include "ops/constant.h"
 #include "recipe/memory_need.h"
+#include "tasks/loss_text.h"
 #include "train/probe_taps.h"
 #include "train/probe_writer.h"
 #include "train/step_values.h"
@@ -106,7 +107,7 @@ ExitCode probe_model(const ProbedModel& probed) {
   const float loss = programs.output<float>(kProgram, "loss").item();
   writer.write(0, seen, {all.data(), all.size()}, {{"loss", loss}});
   writer.finish();
-  print_result("loss {:.6f}; what the model computed is in {}\n", loss, probed.out);
+  print_result("loss {}; what the model computed is in {}\n", loss_text(loss), probed.out);
   return ExitCode::Ok;
 }
 
