@@ -120,6 +120,27 @@ TEST_P(ConvGridTest, RightAndTheSameBitsOnAnyThreads) {
   }
 }
 
+// Of an image of one pixel the window's outer taps see padding alone, which is no factor.
+TEST(ConvWeightGrid, AnInfiniteGradientReachesNoTapBesideTheImage) {
+  for (const DType type : {DType::F32, DType::F16}) {
+    ConvSpec s;
+    s.kind = ConvKind::GradWeight;
+    s.type = type;
+    s.images = 5, s.in = 64, s.out = 128;
+    s.height = s.width = s.out_height = s.out_width = 1;
+    s.kernel_height = 3, s.kernel_width = 1;
+    s.padding[0] = 1;
+    Operands o;
+    o.x.assign(s.images * s.x_size(), 1);
+    o.w.resize(s.weight_size());
+    o.y.assign(s.images * s.y_size(), HUGE_VAL);
+    const std::vector<double> want = expected(s, o, s.images);
+    FloatBuffer got = run(s, o, s.images, 2);
+    for (std::int64_t i = 0; i < s.weight_size(); ++i)
+      ASSERT_EQ(got.get(i), want[i]) << name_of(type) << " " << i;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, ConvGridTest,
                          testing::Combine(testing::Values(ConvKind::Forward, ConvKind::GradInput,
                                                           ConvKind::GradWeight),

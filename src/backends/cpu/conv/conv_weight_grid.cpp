@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <vector>
 
 #include "backends/cpu/conv/conv_images.h"
 #include "backends/cpu/conv/conv_weight.h"
@@ -30,6 +31,23 @@ std::int64_t channels_of_cell(const ConvSpec& s) {
   return s.out / cuts;
 }
 
+// Taps of the window, row by row, that lie in the padding wherever the window stands.
+std::vector<std::int64_t> taps_beside_images(const ConvSpec& s) {
+  const auto meets = [](std::int64_t extent, std::int64_t windows, std::int64_t stride,
+                        std::int64_t first) {
+    for (std::int64_t i = 0; i < windows; ++i)
+      if (const std::int64_t at = i * stride + first; at >= 0 && at < extent) return true;
+    return false;
+  };
+  std::vector<std::int64_t> beside;
+  for (std::int64_t r = 0; r < s.kernel_height; ++r)
+    for (std::int64_t c = 0; c < s.kernel_width; ++c)
+      if (!meets(s.height, s.out_height, s.stride[0], r * s.dilation[0] - s.padding[0]) ||
+          !meets(s.width, s.out_width, s.stride[1], c * s.dilation[1] - s.padding[1]))
+        beside.push_back(r * s.kernel_width + c);
+  return beside;
+}
+
 class ConvWeightGrid : public TeamConv {
  public:
   explicit ConvWeightGrid(const ConvSpec& s);
@@ -48,6 +66,7 @@ class ConvWeightGrid : public TeamConv {
   void write_cut(const ConvPointers& p, std::int64_t cut, bool zero) const;
 
   DType computed_;
+  std::vector<std::int64_t> beside_;
   std::int64_t channels_, cuts_, per_group_, groups_;
   std::unique_ptr<OneDnnConv> conv_;
   std::unique_ptr<OneDnnReorder> unpack_;
@@ -58,7 +77,8 @@ class ConvWeightGrid : public TeamConv {
   std::size_t sums_at_ = 0, wide_at_ = 0, staged_at_ = 0, library_at_ = 0;
 };
 
-ConvWeightGrid::ConvWeightGrid(const ConvSpec& s) : TeamConv(s), computed_(s.computed()) {
+ConvWeightGrid::ConvWeightGrid(const ConvSpec& s)
+    : TeamConv(s), computed_(s.computed()), beside_(taps_beside_images(s)) {
   ensure(has_tiles(s.type), "a convolution's type is a float");
   channels_ = channels_of_cell(s);
   cuts_ = s.out / channels_;
@@ -141,6 +161,12 @@ void ConvWeightGrid::write_cut(const ConvPointers& p, std::int64_t cut, bool zer
   void* plain =
       spec_.type == DType::F32 ? result : shared_base(p) + wide_at_ + cut * n * sizeof(float);
   unpack_->run({sums(p, cut, 0), plain, own_base(p) + library_at_});
+  // The library multiplies the padding, and an infinite gradient by it is NaN.
+  if (!beside_.empty()) {
+    auto* values = static_cast<float*>(plain);
+    for (std::int64_t i = 0; i < n; i += spec_.kernel_height * spec_.kernel_width)
+      for (const std::int64_t tap : beside_) values[i + tap] = 0;
+  }
   if (plain != result) narrow(static_cast<const float*>(plain), spec_.type, result, n);
 }
 
