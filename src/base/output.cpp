@@ -1,6 +1,7 @@
 #include "base/output.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -18,10 +19,16 @@ void note_loss() {
   if (lost == 0) lost = errno != 0 ? errno : EIO;
 }
 
+const char* way_out() {
+  if (lost == EPIPE) return "a reader that reads to the end: what took stdout has left";
+  if (lost == EBADF) return "open stdout, or > /dev/null where nobody wants the results";
+  return "free space where stdout goes, or send it to another place";
+}
+
 [[noreturn]] void results_lost() {
   throw EnvironmentError("E0607", "the results cannot be written to the output")
       .saw(std::generic_category().message(lost))
-      .advice("free space where stdout goes, or send it to another place");
+      .advice(way_out());
 }
 
 }  // namespace
@@ -44,7 +51,8 @@ void print_talk(std::string_view text) noexcept {
 
 void open_standard_descriptors() noexcept {
   for (int fd = 0; fd <= 2; ++fd)
-    if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF) static_cast<void>(::open("/dev/null", O_RDWR));
+    if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+      static_cast<void>(::open("/dev/null", fd == STDERR_FILENO ? O_RDWR : O_RDONLY));
 }
 
 }  // namespace aloft

@@ -90,6 +90,9 @@ ExitCode report_failure(const std::exception_ptr& thrown) noexcept {
 void watch_over_the_end() {
   std::signal(SIGBUS, on_bus_error);
   std::signal(SIGXFSZ, SIG_IGN);  // above `ulimit -f` a write fails, as on a full disk
+  // So does one to a pipe whose reader has left: results that are lost are an error (E0607), and a
+  // reader of the progress that leaves (| head) is no reason to end hours of training.
+  std::signal(SIGPIPE, SIG_IGN);
   std::set_terminate(on_terminate);
   std::atexit(on_exit_of_others);
 }

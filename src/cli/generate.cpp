@@ -1,6 +1,7 @@
 // aloft generate MODEL: texts of prompts, answers, a conversation.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -46,8 +47,9 @@ nlohmann::ordered_json said_by(const char* role, const std::string& content) {
 
 std::vector<AskedPrompt> asked_prompts(const GenerateOptions& o) {
   if (!o.prompts.empty()) return read_prompts(o.prompts);
-  if (!o.has_message) return {{o.prompt}};
   AskedPrompt asked;
+  asked.text = o.prompt;
+  if (!o.has_message) return {asked};
   asked.messages = nlohmann::ordered_json::array();
   asked.messages.push_back(said_by("user", o.message));
   return {asked};
@@ -72,6 +74,28 @@ void add_system(const GenerateOptions& o, nlohmann::ordered_json& messages) {
   messages.insert(messages.begin(), said_by("system", o.system));
 }
 
+// What is asked, as tokens; errors name the line that asks it.
+ModelPrompt prompt_of(const GenerateOptions& o, AskedPrompt& asked, const Tokenizer& tokenizer,
+                      const ChatPrompt* chat) {
+  try {
+    if (!chat) return {asked.text, first_tokens(tokenizer, asked.text), asked.place};
+    add_system(o, asked.messages);
+    const std::string text = chat->text(asked.messages, asked.tools);
+    return {text, chat->tokens(text), asked.place};
+  } catch (Error& e) {
+    if (!asked.place.empty()) e.add_line("in", asked.place);
+    throw;
+  }
+}
+
+// Where nobody says how many tokens, none are written that the context has no room for: an answer
+// would lose the beginning of its conversation, and beams forget nothing.
+void keep_to_context(const GenerateOptions& o, bool is_answer, std::int64_t context,
+                     std::vector<ModelPrompt>& prompts) {
+  if (o.has_tokens || (!is_answer && o.beams == 1)) return;
+  for (ModelPrompt& p : prompts) p.room = std::max<std::int64_t>(1, context - std::ssize(p.tokens));
+}
+
 ExitCode generate(GenerateOptions o) {
   need_one_way(o);
   std::vector<AskedPrompt> asked;
@@ -94,21 +118,14 @@ ExitCode generate(GenerateOptions o) {
     generate_chat(o, saved);
     return ExitCode::Ok;
   }
+  std::optional<ChatPrompt> chat;
+  if (is_answer) chat.emplace(saved, o.chat_template);
   std::vector<ModelPrompt> prompts;
-  std::vector<std::int32_t> ends = saved.ends;
-  if (is_answer) {
-    const ChatPrompt chat(saved, o.chat_template);
-    for (AskedPrompt& a : asked) {
-      add_system(o, a.messages);
-      const std::string text = chat.text(a.messages, a.tools);
-      prompts.push_back({text, chat.tokens(text)});
-    }
-    ends = chat.ends();
-    if (!o.has_tokens) o.tokens = kAnswerTokens;
-  } else {
-    for (const AskedPrompt& a : asked)
-      prompts.push_back({a.text, first_tokens(*saved.tokenizer, a.text)});
-  }
+  for (AskedPrompt& a : asked)
+    prompts.push_back(prompt_of(o, a, *saved.tokenizer, chat ? &*chat : nullptr));
+  std::vector<std::int32_t> ends = chat ? chat->ends() : saved.ends;
+  if (is_answer && !o.has_tokens) o.tokens = kAnswerTokens;
+  keep_to_context(o, is_answer, saved.model->context(), prompts);
   if (o.past_end) ends.clear();
   give_room(saved);
   (o.beams > 1 ? generate_beams : generate_texts)(o, saved, prompts, is_answer, ends);
@@ -127,6 +144,7 @@ void refuse_together(const CLI::App& app, const char* one, const std::vector<con
 }
 
 void refuse_senseless(const CLI::App& app, const GenerateOptions& o) {
+  static_cast<void>(StopStrings(o.stop));  // before a model is read, not when its text begins
   if (o.beams > 1)
     refuse_together(app, "--beams",
                     {"--temperature", "--top-k", "--top-p", "--min-p", "--typical-p", "--seed",
@@ -157,8 +175,7 @@ Action generate_verb(CLI::App& app) {
       "--message", o->message, "what is said to a model that chats, by its chat template");
   app.add_flag("--chat", o->is_chat, "a conversation, a line a turn; /help lists what else");
   app.add_option("--system", o->system, "the system's words, before a conversation");
-  app.add_option("--chat-template", o->chat_template,
-                 "a file, or a model's folder (default: the model's own)");
+  add_chat_template(app, o->chat_template);
   app.add_option("--context", o->context, "most tokens of a conversation; 0: the model's, to 4096")
       ->check(at_least(0))
       ->capture_default_str();
@@ -177,7 +194,8 @@ Action generate_verb(CLI::App& app) {
       ->capture_default_str();
   const CLI::Option* tokens =
       app.add_option("--tokens", o->tokens,
-                     "most tokens of a text; of an answer 1024, or the context")
+                     "most tokens of a text; if not given, 1024 of an answer, and of\n"
+                     "answers and beams no more than the context has room for")
           ->check(CLI::Range(0, 1 << 24))
           ->capture_default_str();
   app.add_option("--temperature", o->sampling.temperature, "0: always the likeliest token")

@@ -81,37 +81,57 @@ class StopKey {
 class Lines {
  public:
   // The next one without its end; nothing behind the last one. `interrupted` where Ctrl-C came
-  // first: what was written of the line is forgotten.
+  // first: what was written of the line is forgotten. EnvironmentError E0606 where stdin is not
+  // given: that is no end, and what is asked behind it would never be answered.
   std::optional<std::string> next(bool& interrupted) {
     interrupted = false;
     for (;;) {
-      if (const std::size_t end = held_.find('\n'); end != std::string::npos) {
-        std::string line = held_.substr(0, end);
-        held_.erase(0, end + 1);
-        if (line.ends_with('\r')) line.pop_back();
-        return line;
-      }
+      if (const std::size_t end = held_.find('\n', looked_); end != std::string::npos)
+        return taken(end);
+      looked_ = held_.size();
       pollfd waits[] = {{STDIN_FILENO, POLLIN, 0}, {told[0], POLLIN, 0}};
-      if (::poll(waits, std::size(waits), -1) < 0 && errno != EINTR) return std::nullopt;
+      if (::poll(waits, std::size(waits), -1) < 0) {
+        if (errno == EINTR) continue;  // Ctrl-C has written to the pipe
+        refuse();
+      }
       if (StopKey::take()) {
         held_.clear();
+        looked_ = 0;
         interrupted = true;
         return "";
       }
       if (waits[0].revents == 0) continue;
-      char bytes[4096];
+      char bytes[1 << 16];
       const ssize_t count = ::read(STDIN_FILENO, bytes, sizeof bytes);
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) {  // the last line may have no end
+      if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (count < 0) refuse();
+      if (count == 0) {  // the last line may have no end
         if (held_.empty()) return std::nullopt;
-        return std::exchange(held_, "");
+        return taken(held_.size());
       }
       held_.append(bytes, static_cast<std::size_t>(count));
     }
   }
 
  private:
+  // The line that ends at a byte.
+  std::string taken(std::size_t end) {
+    std::string line = held_.substr(0, end);
+    held_.erase(0, end + 1);
+    looked_ = 0;
+    if (line.ends_with('\r')) line.pop_back();
+    return line;
+  }
+
+  [[noreturn]] static void refuse() {
+    throw EnvironmentError("E0606", "the system does not give what is said to the model")
+        .at("stdin")
+        .saw(std::strerror(errno))
+        .advice("a terminal, a pipe or a file for stdin");
+  }
+
   std::string held_;
+  std::size_t looked_ = 0;  // bytes of it that hold no end of a line
 };
 
 class Conversation {

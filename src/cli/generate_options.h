@@ -36,6 +36,10 @@ struct GenerateOptions {
 struct ModelPrompt {
   std::string text;
   std::vector<std::int32_t> tokens;
+  std::string place;  // where it was asked, "a.jsonl:12"; "" where in no file
+  // Tokens that its text may have, where the context has room for no more and nobody asked for so
+  // many.
+  std::int64_t room = INT64_MAX;
 };
 
 // A text that grows: what is certain of it, up to a string that ends it.

@@ -21,8 +21,12 @@ namespace {
 
 constexpr std::int64_t kBatch = 8;
 
-const char* end_name(TextEnd end) {
-  return end == TextEnd::End ? "end" : end == TextEnd::Stop ? "stop" : "tokens";
+// `is_full`: the context has no room for more of it.
+const char* end_name(TextEnd end, bool is_full) {
+  return end == TextEnd::End    ? "end"
+         : end == TextEnd::Stop ? "stop"
+         : is_full              ? "context"
+                                : "tokens";
 }
 
 // Which text of which prompt.
@@ -66,7 +70,10 @@ class Results {
   void done(const Wanted& wanted, const Done& text) {
     tokens_ += text.tokens.size();
     ended_ += text.end != TextEnd::Tokens;
-    const std::string& prompt = prompts_[wanted.prompt].text;
+    const ModelPrompt& from = prompts_[wanted.prompt];
+    const bool is_full = text.end == TextEnd::Tokens && from.room <= std::ssize(text.tokens);
+    full_ += is_full;
+    const std::string& prompt = from.text;
     if (o_.as_json) {
       nlohmann::json j = {
           {"index", wanted.prompt},
@@ -74,7 +81,7 @@ class Results {
           {"text", text.text},
           {"tokens", text.tokens},
           {"ended", text.end != TextEnd::Tokens},
-          {"finish", end_name(text.end)},
+          {"finish", end_name(text.end, is_full)},
           {"seconds", text.seconds},
           {"tokens_per_s",
            text.seconds > 0 ? static_cast<double>(text.tokens.size()) / text.seconds : 0}};
@@ -95,6 +102,7 @@ class Results {
     std::string said = fmt::format("{} tokens, {:.1f} tokens/s", tokens_,
                                    seconds > 0 ? static_cast<double>(tokens_) / seconds : 0);
     if (ended_ > 0) said += fmt::format("; {} ended before --tokens", ended_);
+    if (full_ > 0) said += fmt::format("; {} ended with the context full", full_);
     log_info("{}{}", said, more);
   }
 
@@ -102,7 +110,7 @@ class Results {
   const GenerateOptions& o_;
   const std::vector<ModelPrompt>& prompts_;
   bool is_answer_, is_several_, is_first_ = true;
-  std::size_t tokens_ = 0, ended_ = 0;
+  std::size_t tokens_ = 0, ended_ = 0, full_ = 0;
 };
 
 std::int64_t longest_of(const std::vector<ModelPrompt>& prompts) {
@@ -118,13 +126,16 @@ void check_lengths(std::int64_t context, const std::vector<ModelPrompt>& prompts
   for (const ModelPrompt& p : prompts) {
     const std::int64_t count = std::ssize(p.tokens);
     if (count <= most) continue;
-    if (is_answer)
-      throw UserError("E0700", "a conversation is longer than the context")
-          .saw(fmt::format("{} tokens: {}", count, in_quotes(p.text)))
-          .need(fmt::format("at most {}", most))
-          .advice("fewer or shorter messages");
-    log_warning("prompt {} has {} tokens: the last {} are read, there is no room for more",
-                in_shell(p.text), count, most);
+    if (is_answer) {
+      UserError e("E0700", "a conversation is longer than the context");
+      if (!p.place.empty()) e.add_line("at", p.place);
+      e.add_line("saw", fmt::format("{} tokens: {}", count, in_quotes(p.text)));
+      e.add_line("need", fmt::format("at most {}", most));
+      e.add_line("try", "fewer or shorter messages");
+      throw e;
+    }
+    log_warning("{}prompt {} has {} tokens: the last {} are read, there is no room for more",
+                p.place.empty() ? "" : p.place + ": ", in_shell(p.text), count, most);
   }
 }
 
@@ -142,7 +153,8 @@ void draw_all(const GenerateOptions& o, const Tokenizer& tokenizer, Generator& g
   std::vector<GrowingText> texts;
   for (const Wanted& w : wanted) {
     starts.push_back({prompts[w.prompt].tokens,
-                      o.sampling.seed + static_cast<std::uint64_t>(w.sample), w.prompt});
+                      o.sampling.seed + static_cast<std::uint64_t>(w.sample), w.prompt,
+                      prompts[w.prompt].room});
     texts.emplace_back(tokenizer, o.stop, is_answer);
   }
   const bool grows = results.grows();
@@ -235,12 +247,16 @@ void generate_beams(const GenerateOptions& o, SavedModel& saved,
   Generator generator(*saved.model, static_cast<int>(o.threads.value_or(0)), o.beams,
                       "fewer --beams or --tokens, a smaller model, or a machine with more memory",
                       longest_of(prompts) + o.tokens);
-  const BeamOptions search{o.tokens, saved.tokenizer->vocab_size(), ends, o.length_penalty};
+  const auto search_of = [&](const ModelPrompt& p) {
+    return BeamOptions{std::min(o.tokens, p.room), saved.tokenizer->vocab_size(), ends,
+                       o.length_penalty};
+  };
   for (const ModelPrompt& p : prompts) {
     try {
-      check_beams(generator, p.tokens, search);
+      check_beams(generator, p.tokens, search_of(p));
     } catch (UserError& e) {
       if (!o.prompts.empty()) e.add_line("prompt", in_quotes(p.text));
+      if (!p.place.empty()) e.add_line("in", p.place);
       e.add_line("try", "a smaller --tokens, or a shorter prompt");
       throw;
     }
@@ -252,7 +268,7 @@ void generate_beams(const GenerateOptions& o, SavedModel& saved,
   for (std::size_t p = 0; p < prompts.size(); ++p) {
     results.announce(p);
     const double start = monotonic_seconds();
-    const BeamText best = search_beams(generator, prompts[p].tokens, search);
+    const BeamText best = search_beams(generator, prompts[p].tokens, search_of(prompts[p]));
     GrowingText text(*saved.tokenizer, {}, is_answer);
     std::string shown;
     for (const std::int32_t token : best.tokens) shown += text.add(token);

@@ -50,6 +50,11 @@ void add_saved_model(CLI::App& app, SavedModelWords& words) {
                "of a run with optimizer.average: the means of its weights");
 }
 
+void add_chat_template(CLI::App& app, std::string& chat_template) {
+  app.add_option("--chat-template", chat_template,
+                 "of \"messages\": a file, or a model's folder (default: the model's own)");
+}
+
 void add_precision(CLI::App& app, std::string& precision) {
   app.add_option_function<std::string>(
       "--precision",

@@ -35,6 +35,9 @@ struct SavedModelWords {
 };
 void add_saved_model(CLI::App& app, SavedModelWords& words);
 
+// --chat-template: of "messages"; empty where it is not given, and the model's own is meant.
+void add_chat_template(CLI::App& app, std::string& chat_template);
+
 // --precision; empty where it is not given. UserError E0711 while the line is read.
 void add_precision(CLI::App& app, std::string& precision);
 // What it means where no recipe stands behind it: O0 where it is empty.

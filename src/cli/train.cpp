@@ -1,7 +1,6 @@
 // aloft train RECIPE
 #include <fmt/format.h>
 
-#include <csignal>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -79,8 +78,6 @@ ExitCode train(const Options& o) {
     return ExitCode::Ok;
   }
   if (o.quiet) set_log_level(LogLevel::Warning);
-  // A reader of the progress that leaves (| head) is no reason to end hours of training.
-  std::signal(SIGPIPE, SIG_IGN);
   TrainOptions t;
   t.out = o.out.empty() ? Path("runs") / Path(o.recipe.path).stem() : without_detours(o.out);
   t.resume = o.resume;

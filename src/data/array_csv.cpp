@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/array_loader.h"
+#include "data/held_out.h"
 
 namespace aloft {
 namespace {
@@ -124,7 +125,8 @@ ArraySplit split_arrays(const ArrayData& data, std::int64_t held_out, std::uint6
         .saw(std::to_string(held_out) + " of " + std::to_string(data.samples()) + " samples")
         .need("fewer than all");
   const auto samples = static_cast<std::size_t>(data.samples());
-  const Permutation shuffle(samples, mix_keys(seed, samples));
+  const std::vector<bool> is_held =
+      held_out_of(samples, static_cast<std::uint64_t>(held_out), seed);
   ArraySplit split;
   split.train.features = split.held_out.features = data.features;
   split.train.outputs = split.held_out.outputs = data.outputs;
@@ -135,9 +137,8 @@ ArraySplit split_arrays(const ArrayData& data, std::int64_t held_out, std::uint6
     to.insert(to.end(), from, from + width);
   };
   for (std::size_t i = 0; i < samples; ++i) {
-    const bool is_held_out = static_cast<std::int64_t>(shuffle(i)) < held_out;
-    ArrayData& to = is_held_out ? split.held_out : split.train;
-    if (!is_held_out) split.rows.push_back(i);
+    ArrayData& to = is_held[i] ? split.held_out : split.train;
+    if (!is_held[i]) split.rows.push_back(i);
     append(data.values, i, data.features, to.values);
     append(data.targets, i, data.outputs, to.targets);
     if (data.outputs == 0) to.labels.push_back(data.labels[i]);

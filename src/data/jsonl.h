@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file.h"
+#include "data/json_lines.h"
 
 namespace aloft {
 
@@ -31,7 +31,7 @@ struct JsonlLine {
   nlohmann::ordered_json messages = nullptr, tools = nullptr;
 };
 
-// Reads a file line by line; no more of it than a line is held. Empty lines are passed over.
+// Reads a file line by line, as json_lines.h says.
 class JsonlReader {
  public:
   // `kind`: of the files before; nothing: the first line decides. DataError E0601,
@@ -44,25 +44,14 @@ class JsonlReader {
   // Known once a line was read, or from the start.
   std::optional<JsonlKind> kind() const { return kind_; }
   // "a.jsonl:12", of the line that was read last.
-  std::string place() const;
+  std::string place() const { return lines_.place(); }
 
  private:
-  bool next_bytes(std::string_view& bytes);
   JsonlKind kind_of(const nlohmann::ordered_json& object) const;
   void take(const nlohmann::ordered_json& object, JsonlLine& line) const;
-  std::string text_at(const nlohmann::ordered_json& object, const char* key) const;
-  void check_messages(const nlohmann::ordered_json& messages) const;
-  [[noreturn]] void refuse(const std::string& saw, const std::string& need,
-                           const std::string& advice) const;
 
-  InputFile file_;
-  std::uint64_t size_;  // when it was opened
+  JsonLines lines_;
   std::optional<JsonlKind> kind_;
-  std::string held_;    // bytes of the file from `begin_` on
-  std::size_t at_ = 0;  // of them, where the next line begins
-  std::uint64_t begin_ = 0;
-  std::uint64_t number_ = 0, offset_ = 0;  // of the line that was read last
-  bool is_read_ = false;                   // to the end of the file
 };
 
 }  // namespace aloft

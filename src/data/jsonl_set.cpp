@@ -33,10 +33,11 @@ class JsonlListing {
       }
     if (matches > 0) return;
     throw DataError("E0510", "no such file of JSON lines: " + in_quotes(entry))
-        .saw(is_glob(entry)    ? "no match"
-             : is_folder(path) ? "a folder"
-                               : "nothing at " + path.string())
-        .need("a file, or a glob that matches some")
+        .saw(is_glob(entry)      ? "no match"
+             : is_folder(path)   ? "a folder"
+             : path_exists(path) ? "a pipe or a device: " + path.string()
+                                 : "nothing at " + path.string())
+        .need("a regular file, which is read anew at each start, or a glob that matches some")
         .advice("paths are relative to " +
                 (base.empty() ? fs::current_path() : fs::absolute(base)).string());
   }
@@ -124,6 +125,7 @@ JsonlSet read_jsonl(const std::vector<CorpusFile>& files,
         continue;
       }
       set.cut += is_long;
+      set.text_bytes += line.text.size() + line.completion.size();
       (parts.validates(f, line.offset) ? validation : train)
           .push_back(static_cast<std::uint32_t>(sequences->size()));
       sequences->add(tokens);
@@ -137,6 +139,12 @@ JsonlSet read_jsonl(const std::vector<CorpusFile>& files,
     train.pop_back();
   }
   if (train.empty()) refuse_nothing(files, set);
+  if (options.validation > 0 && validation.empty())
+    throw UserError("E0512", "the share for validation holds no example")
+        .at(files.back().path.string())
+        .saw("data.validation = " + shortest(options.validation) + " of one line to learn from")
+        .need("one line or more in both parts, or 0: no validation")
+        .advice("more lines, or --set data.validation=0");
   sequences->finish();
   set.kind = *kind;
   set.joined = encoder->joined();

@@ -28,6 +28,7 @@ struct JsonlSet {
   std::uint64_t cut = 0;               // sequences that were longer
   std::uint64_t left_out = 0;          // lines of which nothing is learnt
   std::uint64_t cut_off = 0;           // of those: all that is learnt was cut off
+  std::uint64_t text_bytes = 0;        // of the sequences' lines: texts, prompts and completions
   std::uint64_t joined = 0;            // JsonlEncoder
   std::string first_joined;
 };
@@ -40,7 +41,8 @@ struct JsonlSetOptions {
 };
 
 // DataErrors of jsonl.h and jsonl_tokens.h; E0511 where nothing is left to train on,
-// EnvironmentError E0606. UserError E0512: a share out of range. `encoder_of`: called with the
+// EnvironmentError E0606. UserError E0512: a share out of range, or one that leaves no line for
+// validation. `encoder_of`: called with the
 // kind, once that is known.
 JsonlSet read_jsonl(const std::vector<CorpusFile>& files,
                     const std::function<JsonlEncoder&(JsonlKind)>& encoder_of,

@@ -15,6 +15,8 @@ constexpr std::int64_t kDayOfTemplates = 1721952000;
 
 constexpr std::int32_t kAnyId = -1;  // of no token
 
+}  // namespace
+
 void check_template_tokens(const Tokenizer& tokenizer, const LoadedChatTemplate& form) {
   for (const char* name : {"bos_token", "eos_token"}) {
     const auto token = form.variables.find(name);
@@ -27,11 +29,11 @@ void check_template_tokens(const Tokenizer& tokenizer, const LoadedChatTemplate&
         .saw(std::string(name) + " " + in_quotes(text) + ", which comes to " +
              std::to_string(count) + " tokens")
         .need("a tokenizer that knows it as one")
-        .advice("data.tokenizer.path = the folder of the template, with its tokenizer.json");
+        .advice(
+            "data.tokenizer.path = the folder of the template, with its tokenizer.json; "
+            "transformers writes one where there is none (AutoTokenizer, then its save)");
   }
 }
-
-}  // namespace
 
 JsonlEncoder::JsonlEncoder(const Tokenizer& tokenizer, const LoadedChatTemplate* form)
     : tokenizer_(tokenizer), form_(form) {

@@ -13,6 +13,10 @@
 
 namespace aloft {
 
+// DataError E0523 where the template's own tokens (bos_token, eos_token) are none of the
+// tokenizer's: then it would cut them into pieces that no model knows.
+void check_template_tokens(const Tokenizer& tokenizer, const LoadedChatTemplate& form);
+
 // Of a text: what the tokenizer puts around one, and the end of text behind it; all is learnt.
 // Of a prompt and a completion: the same of both as one text, of which what stands behind as many
 // tokens as the prompt alone has is learnt. Of messages: what the chat template writes, with the

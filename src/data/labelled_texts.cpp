@@ -6,13 +6,15 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "base/text.h"
+#include "data/json_lines.h"
 
 namespace aloft {
 namespace {
 
-using nlohmann::json;
+using nlohmann::ordered_json;
 using Ids = std::vector<std::int32_t>;
+
+constexpr LineRefusal kRefusal = {"E0515", "a file of texts and labels cannot be read"};
 
 // Takes tokens off the end of the longer text, of the first where they are alike, until they fit.
 void cut_to(std::size_t most, Ids& first, Ids& second) {
@@ -23,56 +25,39 @@ void cut_to(std::size_t most, Ids& first, Ids& second) {
 class LineReader {
  public:
   LineReader(const Path& path, const Tokenizer& tokenizer, std::int64_t length)
-      : path_(path), tokenizer_(tokenizer), length_(static_cast<std::size_t>(length)) {}
+      : lines_(path, kRefusal), tokenizer_(tokenizer), length_(static_cast<std::size_t>(length)) {}
 
   LabelledTexts read() {
-    const MappedFile file(path_);
-    for (std::string_view rest = file.text(); !rest.empty();) {
-      ++number_;
-      const std::size_t end = rest.find('\n');
-      const std::string_view line = trim(rest.substr(0, end));
-      rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-      if (!line.empty()) take(line);
-    }
-    if (texts_.examples() == 0) throw wrong("no text");
+    for (ordered_json example; lines_.next(example);) take(example);
+    if (texts_.examples() == 0) wrong("no text");
     return std::move(texts_);
   }
 
  private:
-  DataError wrong(const std::string& saw) const {
-    return DataError("E0515", "a file of texts and labels cannot be read")
-        .at(path_.string() + ":" + std::to_string(number_))
-        .saw(saw)
-        .need(R"(a line such as {"text": "...", "label": 0}, perhaps with "text_pair")");
+  [[noreturn]] void wrong(const std::string& saw) const {
+    lines_.refuse(saw, R"(a line such as {"text": "...", "label": 0}, perhaps with "text_pair")",
+                  "correct the line, or leave it out");
   }
 
-  void take(std::string_view line) {
-    const json example = parse_json(line);
-    if (!example.is_object())
-      throw wrong(example.is_discarded() ? std::string(json_problem(line)) : "no object");
+  void take(const ordered_json& example) {
     const auto label = example.find("label");
-    if (label == example.end() || !label->is_number_integer() || *label < 0 ||
+    if (label == example.end()) wrong("no \"label\", and " + keys_in(example));
+    if (!label->is_number_integer() || *label < 0 ||
         *label >= std::numeric_limits<std::int32_t>::max())
-      throw wrong(label == example.end() ? "no label" : "label " + json_text(*label));
-    const std::string* text = text_in(example, "text");
-    if (!text) throw wrong("no text");
-    add(*text, text_in(example, "text_pair"));
+      wrong("\"label\" that is " + json_text(*label));
+    const auto pair = example.find("text_pair");
+    const bool has_pair = pair != example.end() && !pair->is_null();
+    add(lines_.text_at(example, "text"),
+        has_pair ? std::optional(lines_.text_at(example, "text_pair")) : std::nullopt);
     texts_.labels.push_back(label->get<std::int32_t>());
   }
 
-  const std::string* text_in(const json& example, const char* key) const {
-    const auto it = example.find(key);
-    if (it == example.end() || it->is_null()) return nullptr;
-    if (!it->is_string()) throw wrong(std::string(key) + " " + json_text(*it));
-    return &it->get_ref<const std::string&>();
-  }
-
-  void add(const std::string& text, const std::string* pair) {
+  void add(const std::string& text, const std::optional<std::string>& pair) {
     if (pair && !tokenizer_.framed_pair({}, {}))
-      throw wrong("a text_pair, which a " + std::string(tokenizer_.kind()) +
-                  " tokenizer puts nothing between");
+      wrong("a text_pair, which a " + std::string(tokenizer_.kind()) +
+            " tokenizer puts nothing between");
     Ids first = tokenizer_.encode(text), second = pair ? tokenizer_.encode(*pair) : Ids();
-    const std::size_t around = framed({}, {}, pair != nullptr).ids.size();
+    const std::size_t around = framed({}, {}, pair.has_value()).ids.size();
     if (around >= length_)
       throw UserError("E0512", "the examples are too short for any text")
           .saw(std::to_string(length_) + " tokens an example")
@@ -83,7 +68,7 @@ class LineReader {
       ++texts_.cut;
       cut_to(most, first, second);
     }
-    const Framed all = framed(first, second, pair != nullptr);
+    const Framed all = framed(first, second, pair.has_value());
     texts_.tokens.insert(texts_.tokens.end(), all.ids.begin(), all.ids.end());
     texts_.types.insert(texts_.types.end(), all.types.begin(), all.types.end());
     texts_.starts.push_back(texts_.tokens.size());
@@ -96,10 +81,9 @@ class LineReader {
     return one;
   }
 
-  const Path& path_;
+  JsonLines lines_;
   const Tokenizer& tokenizer_;
   std::size_t length_;
-  std::int64_t number_ = 0;
   LabelledTexts texts_;
 };
 

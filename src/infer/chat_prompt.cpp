@@ -3,17 +3,18 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/jsonl_tokens.h"
 
 namespace aloft {
-namespace {
 
-LoadedChatTemplate found_template(const SavedModel& saved, const Path& file) {
+LoadedChatTemplate chat_template_of(const SavedModel& saved, const Path& file) {
   if (!file.empty()) {
     LoadedChatTemplate loaded = load_chat_template(file);
-    if (saved.published.empty()) return loaded;
-    const nlohmann::ordered_json own = special_tokens_in(saved.published);
+    nlohmann::ordered_json own = nlohmann::ordered_json::object();
+    if (!saved.published.empty()) own = special_tokens_in(saved.published);
     for (const auto& [name, token] : own.items())  // what stands beside the file says more of it
       if (!loaded.variables.contains(name)) loaded.variables[name] = token;
+    check_template_tokens(*saved.tokenizer, loaded);
     return loaded;
   }
   if (saved.published.empty() || !has_chat_template(saved.published))
@@ -21,13 +22,13 @@ LoadedChatTemplate found_template(const SavedModel& saved, const Path& file) {
         .at(saved.published.string())
         .need("chat_template.jinja, or \"chat_template\" in tokenizer_config.json")
         .advice("--chat-template FILE, or --prompt TEXT for a model that goes on from any text");
-  return load_chat_template(saved.published);
+  LoadedChatTemplate loaded = load_chat_template(saved.published);
+  check_template_tokens(*saved.tokenizer, loaded);
+  return loaded;
 }
 
-}  // namespace
-
 ChatPrompt::ChatPrompt(const SavedModel& saved, const Path& file)
-    : tokenizer_(*saved.tokenizer), template_(found_template(saved, file)), ends_(saved.ends) {
+    : tokenizer_(*saved.tokenizer), template_(chat_template_of(saved, file)), ends_(saved.ends) {
   const auto eos = template_.variables.find("eos_token");
   if (eos == template_.variables.end()) return;
   const std::vector<std::int32_t> ids = tokenizer_.encode(eos->get<std::string>());

@@ -11,10 +11,13 @@
 
 namespace aloft {
 
+// The template of `file`, or where that is empty the one beside the model. DataError E0540 where
+// there is none, and of load_chat_template(); E0523 where its own tokens are not the tokenizer's.
+LoadedChatTemplate chat_template_of(const SavedModel& saved, const Path& file);
+
 class ChatPrompt {
  public:
-  // With the template of `file`, or where that is empty with the one beside the model, which
-  // outlives this. DataError E0540 where there is none, and of load_chat_template().
+  // With chat_template_of(). The model outlives this. The same errors.
   ChatPrompt(const SavedModel& saved, const Path& file);
 
   // The conversation as the model wants it written, up to where its answer begins. `tools`: what a

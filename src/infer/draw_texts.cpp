@@ -69,6 +69,8 @@ class Drawing {
     const std::size_t number = *rows_[row].text;
     const TextStart& start = starts_[number];
     DrawnText& text = texts_[number];
+    const std::int64_t most = std::min(o_.tokens, start.tokens);
+    if (most <= 0) return finish(row);
     SamplingOptions sampling = o_.sampling;
     sampling.seed = start.seed;
     sampling.stream = start.stream;
@@ -86,8 +88,11 @@ class Drawing {
       if (o_.stops && o_.stops(at, token)) text.end = TextEnd::Stop;
     }
     text.seconds = monotonic_seconds() - rows_[row].begun;
-    if (!text.ended() && std::ssize(text.tokens) < o_.tokens) return;
-    tell(number);
+    if (text.ended() || std::ssize(text.tokens) >= most) finish(row);
+  }
+
+  void finish(std::size_t row) {
+    tell(*rows_[row].text);
     rows_[row].is_done = true;
   }
 

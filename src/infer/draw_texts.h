@@ -55,6 +55,7 @@ std::vector<DrawnText> draw_texts(Generator& generator, std::span<const std::int
 struct TextStart {
   std::vector<std::int32_t> prompt;    // which it goes on from
   std::uint64_t seed = 1, stream = 0;  // of SamplingOptions
+  std::int64_t tokens = INT64_MAX;     // at most so many, where DrawOptions::tokens is more
 };
 // The same of texts of their own, in a generator whose rows have lengths of their own (or that has
 // one): what is drawn for a text is what would be drawn for it alone. There may be more than rows

@@ -8,6 +8,7 @@
 #include "base/folder.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "data/tokenizers/tokenizer_kind.h"
 #include "models/published_files.h"
 #include "models/state_dict.h"
 
@@ -62,10 +63,24 @@ bool has_tokenizer(const Path& folder) {
   return std::ranges::any_of(kFiles, [&](const char* name) { return path_exists(folder / name); });
 }
 
-// Beside a model that no folder of transformers began: the tokenizer in its own files, among which
-// transformers may know some, and the token that ends a text.
-void write_own_tokenizer(const Tokenizer& tokenizer, const Path& folder) {
+// "" where it is not written so.
+std::string tokenizer_json_of(const Tokenizer& tokenizer) {
+  const TokenizerKind* kind = find_tokenizer_kind(tokenizer.kind());
+  return kind && kind->as_tokenizer_json ? kind->as_tokenizer_json(tokenizer) : "";
+}
+
+// The tokenizer in its own files, and as transformers reads it where it is written so: then that
+// goes by tokenizer.json, whatever lies beside it. And the token that ends a text.
+void write_own_tokenizer(const Tokenizer& tokenizer, const std::string& as_json,
+                         const Path& folder) {
   tokenizer.save(folder);
+  if (!as_json.empty()) {
+    write_file_atomic(folder / "tokenizer.json", as_json);
+    const nlohmann::json config = {{"tokenizer_class", "PreTrainedTokenizerFast"},
+                                   {"clean_up_tokenization_spaces", false}};
+    if (!path_exists(folder / "tokenizer_config.json"))
+      write_file_atomic(folder / "tokenizer_config.json", json_text(config, 2) + "\n");
+  }
   if (const auto end = tokenizer.end_of_text())
     write_file_atomic(folder / "generation_config.json",
                       json_text({{"bos_token_id", *end}, {"eos_token_id", *end}}) + "\n");
@@ -78,8 +93,10 @@ ExportResult export_huggingface(const SavedModel& saved, const Path& folder, DTy
   models::SaveOptions options{dtype, saved.published};
   if (saved.tokenizer) options.end_of_text = saved.tokenizer->end_of_text();
   models::save_huggingface(made.path(), saved.module(), saved.spec, options);
-  if (saved.tokenizer && !has_tokenizer(made.path()))
-    write_own_tokenizer(*saved.tokenizer, made.path());
+  // One that is made here is the model's, whatever the folder had that it began with.
+  const std::string as_json = saved.tokenizer ? tokenizer_json_of(*saved.tokenizer) : "";
+  if (saved.tokenizer && (!as_json.empty() || !has_tokenizer(made.path())))
+    write_own_tokenizer(*saved.tokenizer, as_json, made.path());
   ExportResult result{0, 0, has_tokenizer(made.path())};
   for (const VariablePtr& v : models::state_variables(saved.module())) {
     ++result.tensors;

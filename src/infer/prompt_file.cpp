@@ -1,12 +1,12 @@
 #include "infer/prompt_file.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/log.h"
-#include "base/ordered_json.h"
-#include "base/text.h"
+#include "base/read_stream.h"
+#include "data/json_lines.h"
 
 namespace aloft {
 namespace {
@@ -14,6 +14,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::uint64_t kMost = 1 << 26;
+constexpr std::string_view kMark = "\xEF\xBB\xBF";  // of UTF-8, which some editors write first
 
 std::string unescaped(std::string_view line) {
   std::string out;
@@ -26,63 +27,85 @@ std::string unescaped(std::string_view line) {
   return out;
 }
 
-[[noreturn]] void refuse(const Path& path, std::size_t line, const std::string& saw) {
-  throw DataError("E0547", "a line of the file is no prompt")
-      .at(path.string() + ":" + std::to_string(line))
-      .saw(saw)
-      .need("an object with \"prompt\", a text, or with \"messages\", a list of objects");
-}
-
-AskedPrompt asked_in(std::string_view text, const Path& path, std::size_t line) {
-  const ordered_json object = parse_ordered_json(text);  // templates see keys in their order
-  if (object.is_discarded()) refuse(path, line, std::string(json_problem(text)));
-  if (!object.is_object()) refuse(path, line, in_quotes(text));
-  const auto prompt = object.find("prompt"), messages = object.find("messages");
-  if ((prompt == object.end()) == (messages == object.end()))
-    refuse(path, line, prompt == object.end() ? "neither" : "both");
+// Of an object a line: one with "prompt", or with "messages" and perhaps "tools".
+AskedPrompt asked_in(const ordered_json& object, const JsonLines& lines) {
+  constexpr const char* kNeed = "\"prompt\", a text, or \"messages\", a list of objects";
+  const bool is_text = object.contains("prompt"), is_chat = object.contains("messages");
+  if (!is_text && !is_chat)
+    lines.refuse(keys_in(object), kNeed, "rename the keys, or write each object anew");
+  if (is_text && is_chat) lines.refuse(keys_in(object), kNeed, "leave one of the two out");
   AskedPrompt asked;
-  if (prompt != object.end()) {
-    if (!prompt->is_string()) refuse(path, line, "\"prompt\" that is no text");
-    asked.text = prompt->get<std::string>();
+  asked.place = lines.place();
+  if (is_text) {
+    asked.text = lines.text_at(object, "prompt");
     return asked;
   }
-  if (!messages->is_array() || messages->empty()) refuse(path, line, "\"messages\" that are none");
-  for (const ordered_json& message : *messages)
-    if (!message.is_object()) refuse(path, line, "a message that is no object");
-  asked.messages = *messages;
-  if (const auto tools = object.find("tools"); tools != object.end()) asked.tools = *tools;
+  asked.messages = lines.messages_in(object);
+  asked.tools = lines.tools_in(object);
   return asked;
+}
+
+// Prompts as they come, and what was passed over.
+class Asked {
+ public:
+  explicit Asked(const Path& path) : path_(path) {}
+
+  void add(AskedPrompt asked) {
+    prompts_.push_back(std::move(asked));
+    if (prompts_.back().is_chat() == prompts_.front().is_chat()) return;
+    throw UserError("E0812", "texts and conversations are in one file")
+        .at(prompts_.back().place)
+        .need("a file of each: they end at other tokens");
+  }
+
+  std::vector<AskedPrompt> take(const char* a_line, std::uint64_t empty_lines) {
+    if (prompts_.empty())
+      throw UserError("E0812", "the file holds no prompt").at(path_.string()).need(a_line);
+    if (empty_lines > 0)
+      log_warning("{}: {} empty line{} passed over; an empty prompt is --prompt \"\"",
+                  path_.string(), empty_lines, empty_lines == 1 ? " is" : "s are");
+    return std::move(prompts_);
+  }
+
+ private:
+  const Path& path_;
+  std::vector<AskedPrompt> prompts_;
+};
+
+std::vector<AskedPrompt> prompts_of_json(const Path& path, std::string text) {
+  Asked asked(path);
+  JsonLines lines(path, std::move(text), {"E0547", "a line of the file is no prompt"});
+  for (ordered_json object; lines.next(object);) asked.add(asked_in(object, lines));
+  return asked.take("an object a line", lines.empty_lines());
+}
+
+std::vector<AskedPrompt> prompts_of_text(const Path& path, std::string_view text) {
+  Asked asked(path);
+  std::uint64_t empty_lines = 0;
+  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.empty()) {
+      ++empty_lines;
+      continue;
+    }
+    AskedPrompt prompt;
+    prompt.text = unescaped(line);
+    prompt.place = path.string() + ":" + std::to_string(number);
+    asked.add(std::move(prompt));
+  }
+  return asked.take("one a line, \\n within for a new line", empty_lines);
 }
 
 }  // namespace
 
 std::vector<AskedPrompt> read_prompts(const Path& path) {
-  const bool is_json = path.extension() == ".jsonl";
-  std::vector<AskedPrompt> prompts;
-  const std::string text = read_file(path, kMost);
-  std::vector<std::string_view> lines = split(text, '\n');
-  if (lines.back().empty()) lines.pop_back();  // behind the last line's end there is none
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    std::string_view line = lines[i];
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.empty()) continue;
-    if (is_json)
-      prompts.push_back(asked_in(line, path, i + 1));
-    else
-      prompts.push_back({unescaped(line)});
-    if (prompts.back().is_chat() != prompts.front().is_chat())
-      throw UserError("E0812", "texts and conversations are in one file")
-          .at(path.string() + ":" + std::to_string(i + 1))
-          .need("a file of each: they end at other tokens");
-  }
-  if (prompts.empty())
-    throw UserError("E0812", "the file holds no prompt")
-        .at(path.string())
-        .need(is_json ? "an object a line" : "one a line, \\n within for a new line");
-  if (const std::size_t blank = lines.size() - prompts.size(); blank > 0)
-    log_warning("{}: {} empty line{} passed over; an empty prompt is --prompt \"\"", path.string(),
-                blank, blank == 1 ? " is" : "s are");
-  return prompts;
+  std::string text = read_stream(path, kMost);
+  return path.extension() == ".jsonl" ? prompts_of_json(path, std::move(text))
+                                      : prompts_of_text(path, text);
 }
 
 }  // namespace aloft

@@ -13,14 +13,16 @@ namespace aloft {
 struct AskedPrompt {
   std::string text;
   nlohmann::ordered_json messages = nullptr, tools = nullptr;  // of a conversation; else null
+  std::string place;  // where it was asked, for messages: "a.jsonl:12"; "" where in no file
   bool is_chat() const { return !messages.is_null(); }
 };
 
-// Those of a file, in its order. Of "*.jsonl" each line is an object with "prompt", a text, or with
-// "messages", a list of objects, and perhaps "tools"; what else it says is not read. Of any other
-// file each line is a text, in which \n, \t and \\ are a line end, a tab and a backslash. Empty
-// lines are passed over, with a warning. UserError E0812 where there is no prompt, or where texts
-// and conversations are mixed; DataError E0547 for a line of JSON that is none of these.
+// Those of a file, or of a pipe, in its order. Of "*.jsonl" each line is an object with "prompt", a
+// text, or with "messages", a list of objects, and perhaps "tools"; what else it says is not read,
+// and how it is read json_lines.h says. Of any other file each line is a text, in which \n, \t and
+// \\ are a line end, a tab and a backslash. Empty lines are passed over, with a warning. UserError
+// E0812 where there is no prompt, or where texts and conversations are mixed; DataError E0547 for a
+// line of JSON that is none of these.
 std::vector<AskedPrompt> read_prompts(const Path& path);
 
 }  // namespace aloft

@@ -32,78 +32,133 @@ TextLossOptions settled(TextLossOptions o, const models::CausalLm& model) {
   return o;
 }
 
-void check(std::span<const std::int32_t> tokens, std::int64_t vocab) {
-  if (tokens.size() < 2)
-    throw UserError("E0812", "there is nothing to predict")
-        .saw(fmt::format("a text of {} tokens", tokens.size()))
-        .need("two or more");
-  for (const std::int32_t token : tokens)
-    if (token < 0 || token >= vocab)
-      throw DataError("E0522", fmt::format("token {} is outside the vocabulary", token))
-          .need(fmt::format("0 to {}", vocab - 1));
+void check(std::int32_t token, std::int64_t vocab) {
+  if (token < 0 || token >= vocab)
+    throw DataError("E0522", fmt::format("token {} is outside the vocabulary", token))
+        .need(fmt::format("0 to {}", vocab - 1));
 }
 
-// Fills one row with the window that begins at `begin`; what an earlier one has predicted, and what
-// is behind the text's end, is ignored. Returns how many tokens it predicts.
-std::int64_t fill(std::span<const std::int32_t> tokens, std::int64_t begin, std::int64_t predicted,
-                  std::span<std::int32_t> in, std::span<std::int32_t> targets) {
-  std::int64_t counted = 0;
-  for (std::int64_t i = 0; i < std::ssize(in); ++i) {
-    const std::int64_t at = begin + i, next = at + 1;
-    const bool is_there = next < std::ssize(tokens);
-    const bool counts = is_there && next > predicted;
-    in[i] = is_there ? tokens[at] : 0;
-    targets[i] = counts ? tokens[next] : kIgnored;
-    counted += counts;
+// A text of which some tokens count.
+struct Counted {
+  std::vector<std::int32_t> tokens;
+  std::vector<bool> counts;  // one for each: whether its loss is asked for
+};
+
+// Runs windows of texts, several at a time, and adds up what they lose.
+class Windows {
+ public:
+  Windows(models::CausalLm& model, const TextLossOptions& o) : o_(o), programs_(o.threads) {
+    model.eval();
+    const TensorType type{DType::I32, {o.batch, o.length}};
+    programs_.add("loss", {{"tokens", type}, {"targets", type}},
+                  [&](const std::vector<Tensor>& in) {
+                    ModuleScope scope("", model.policy());
+                    return std::vector<std::pair<std::string, Tensor>>{
+                        {"loss", cast(model.loss(in[0], in[1]), DType::F32)}};
+                  });
+    need_memory_for(programs_.plan(), "a smaller batch or length, or a lower precision");
+    programs_.finish();
+    const auto cells = static_cast<std::size_t>(o.batch * o.length);
+    x_.assign(cells, 0), y_.assign(cells, kIgnored);
   }
-  return counted;
+
+  void add(const Counted& text) {
+    const std::int64_t last = std::ssize(text.tokens) - 1;  // the last token that is predicted
+    std::int64_t predicted = 0;                             // tokens up to this one are
+    for (std::int64_t begin = 0; predicted < last; begin += o_.stride) {
+      if (fill(text, begin, predicted) > 0 && ++row_ == o_.batch) run();
+      predicted = std::min(last, begin + o_.length);
+    }
+  }
+
+  TextLoss finish() {
+    if (row_ > 0) run();
+    return result_;
+  }
+
+ private:
+  // Fills the next row with the window that begins at `begin`; what an earlier one has predicted,
+  // what does not count and what is behind the text's end is ignored. How many tokens it predicts.
+  std::int64_t fill(const Counted& text, std::int64_t begin, std::int64_t predicted) {
+    std::int64_t counted = 0;
+    for (std::int64_t i = 0; i < o_.length; ++i) {
+      const std::int64_t at = begin + i, next = at + 1;
+      const bool is_there = next < std::ssize(text.tokens);
+      const bool counts =
+          is_there && next > predicted && text.counts[static_cast<std::size_t>(next)];
+      const auto cell = static_cast<std::size_t>(row_ * o_.length + i);
+      x_[cell] = is_there ? text.tokens[static_cast<std::size_t>(at)] : 0;
+      y_[cell] = counts ? text.tokens[static_cast<std::size_t>(next)] : kIgnored;
+      counted += counts;
+    }
+    counted_ += counted;
+    return counted;
+  }
+
+  // Rows that nobody has filled count for nothing.
+  void run() {
+    InterruptScope::leave_if_asked();
+    std::fill(y_.begin() + row_ * o_.length, y_.end(), kIgnored);
+    programs_.input<std::int32_t>("loss", "tokens").set(x_);
+    programs_.input<std::int32_t>("loss", "targets").set(y_);
+    programs_.run(programs_.find("loss"), {});
+    const auto mean = programs_.output<float>("loss", "loss").read();
+    result_.nats += static_cast<double>(mean[0]) * static_cast<double>(counted_);
+    result_.predicted += counted_;
+    result_.windows += row_;
+    row_ = counted_ = 0;
+  }
+
+  TextLossOptions o_;
+  Programs programs_;
+  std::vector<std::int32_t> x_, y_;
+  std::int64_t row_ = 0, counted_ = 0;  // rows of x_ that are filled, tokens that they predict
+  TextLoss result_;
+};
+
+// No window is longer than the longest text.
+TextLossOptions fitted(TextLossOptions o, std::int64_t longest) {
+  o.length = std::min(o.length, longest);
+  o.stride = std::min(o.stride, o.length);
+  return o;
 }
 
 }  // namespace
 
 TextLoss loss_of_text(models::CausalLm& model, std::span<const std::int32_t> tokens,
                       const TextLossOptions& options) {
-  TextLossOptions o = settled(options, model);
-  check(tokens, model.vocab());
-  o.length = std::min(o.length, std::ssize(tokens) - 1);
-  o.stride = std::min(o.stride, o.length);
-  model.eval();
-  Programs programs(o.threads);
-  const TensorType type{DType::I32, {o.batch, o.length}};
-  programs.add("loss", {{"tokens", type}, {"targets", type}}, [&](const std::vector<Tensor>& in) {
-    ModuleScope scope("", model.policy());
-    return std::vector<std::pair<std::string, Tensor>>{
-        {"loss", cast(model.loss(in[0], in[1]), DType::F32)}};
-  });
-  need_memory_for(programs.plan(), "a smaller batch or length, or a lower precision");
-  programs.finish();
-  const auto in = programs.input<std::int32_t>("loss", "tokens");
-  const auto targets = programs.input<std::int32_t>("loss", "targets");
-  const auto loss = programs.output<float>("loss", "loss");
-  const int program = programs.find("loss");
-  TextLoss result;
-  const auto cells = static_cast<std::size_t>(o.batch * o.length);
-  std::vector<std::int32_t> x(cells), y(cells);
-  const std::int64_t last = std::ssize(tokens) - 1;  // the last token that is predicted
-  std::int64_t predicted = 0;                        // tokens up to this one are
-  for (std::int64_t begin = 0; predicted < last;) {
-    InterruptScope::leave_if_asked();
-    std::int64_t counted = 0;
-    for (std::int64_t row = 0; row < o.batch; ++row, begin += o.stride) {
-      const auto part = static_cast<std::size_t>(row * o.length);
-      const auto width = static_cast<std::size_t>(o.length);
-      counted += fill(tokens, begin, predicted, std::span(x).subspan(part, width),
-                      std::span(y).subspan(part, width));
-      result.windows += predicted < last;
-      predicted = std::min(last, std::max(predicted, begin + o.length));
+  const TextLossOptions o = settled(options, model);
+  if (tokens.size() < 2)
+    throw UserError("E0812", "there is nothing to predict")
+        .saw(fmt::format("a text of {} tokens", tokens.size()))
+        .need("two or more");
+  for (const std::int32_t token : tokens) check(token, model.vocab());
+  Windows windows(model, fitted(o, std::ssize(tokens) - 1));
+  windows.add({{tokens.begin(), tokens.end()}, std::vector<bool>(tokens.size(), true)});
+  return windows.finish();
+}
+
+TextLoss loss_of_sequences(models::CausalLm& model, const Sequences& sequences,
+                           const TextLossOptions& options) {
+  const TextLossOptions o = settled(options, model);
+  std::int64_t longest = 0;
+  for (std::size_t i = 0; i < sequences.size(); ++i)
+    longest = std::max(longest, sequences.inputs(i));
+  if (longest == 0)
+    throw UserError("E0812", "there is nothing to predict").saw("no text").need("one or more");
+  Windows windows(model, fitted(o, longest));
+  Counted text;
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    text.tokens.clear(), text.counts.clear();
+    for (std::size_t k = 0; k <= static_cast<std::size_t>(sequences.inputs(i)); ++k) {
+      const std::uint32_t token = sequences.token(i, k);
+      text.tokens.push_back(static_cast<std::int32_t>(token & ~kLearntToken));
+      text.counts.push_back((token & kLearntToken) != 0);
+      check(text.tokens.back(), model.vocab());
     }
-    in.set(x);
-    targets.set(y);
-    programs.run(program, {});
-    result.nats += static_cast<double>(loss.read()[0]) * static_cast<double>(counted);
-    result.predicted += counted;
+    windows.add(text);
   }
-  return result;
+  return windows.finish();
 }
 
 }  // namespace aloft

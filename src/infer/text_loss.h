@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "data/sequences.h"
 #include "models/model.h"
 
 namespace aloft {
@@ -21,7 +22,7 @@ struct TextLossOptions {
 
 struct TextLoss {
   double nats = 0;             // of all predicted tokens together, natural logarithm
-  std::int64_t predicted = 0;  // tokens: all but the first, which nothing precedes
+  std::int64_t predicted = 0;  // tokens that count: not the first, which nothing precedes
   std::int64_t windows = 0;
   double mean() const { return nats / static_cast<double>(predicted); }
 };
@@ -32,5 +33,10 @@ struct TextLoss {
 // E0401.
 TextLoss loss_of_text(models::CausalLm& model, std::span<const std::int32_t> tokens,
                       const TextLossOptions& options);
+
+// The same of texts that have nothing to do with one another, each in windows of its own, of which
+// the tokens count that are learnt. UserError E0812 where there is none.
+TextLoss loss_of_sequences(models::CausalLm& model, const Sequences& sequences,
+                           const TextLossOptions& options);
 
 }  // namespace aloft

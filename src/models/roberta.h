@@ -28,7 +28,7 @@ struct RobertaConfig : EncoderConfig {
                     "rows of the table of positions: padding + 1, and one for each token of a text",
                     {.published = "max_position_embeddings", .assumed = I{512}}),
             setting("padding", &C::padding, {0, 1 << 20}, "the token that is padding",
-                    {.published = "pad_token_id", .assumed = I{1}}),
+                    {.published = "pad_token_id", .assumed = I{1}, .null_is = I{-1}}),
             setting("context", &C::context, {0, 1 << 20},
                     "longest text, in tokens; 0: what positions leave",
                     {.derived = [](const SettingValues& v) { return config_of<C>(v).longest(); }})},

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "data/held_out.h"
 #include "recipe/run_length.h"
 #include "sources/example_order.h"
 #include "sources/named_places.h"
@@ -40,9 +41,7 @@ Rows divided(std::uint64_t examples, double share) {
         .saw("data.validation = " + shortest(share) + " of " + std::to_string(examples) +
              " examples")
         .need("one example or more in both parts, or 0: no validation");
-  std::vector<bool> is_held(examples);
-  const Permutation shuffled(examples, mix_keys(0, examples));
-  for (std::uint64_t i = 0; i < held_out; ++i) is_held[shuffled(i)] = true;
+  const std::vector<bool> is_held = held_out_of(examples, held_out, 0);
   Rows rows;
   for (std::uint64_t i = 0; i < examples; ++i)
     (is_held[i] ? rows.validation : rows.train).push_back(i);
@@ -97,10 +96,11 @@ std::unique_ptr<RunData> open(const Recipe& r, bool quiet) {
   return open_with(r, tokenizer_of(r), quiet);
 }
 
-// With the run's tokenizer, which lies beside it.
+// With the run's tokenizer, which lies beside it; one that the recipe names must be the same.
 std::unique_ptr<RunData> reopen(const Recipe& r, const KnownData& known, bool quiet) {
   const Path own = own_tokenizer(known.run);
   if (!path_exists(own / kTokenizerFile)) return open(r, quiet);
+  if (!r.data.tokenizer.path.empty()) has_given_tokenizer(r, known.run);
   return open_with(r, load_tokenizer(own), quiet);
 }
 

@@ -2,6 +2,7 @@
 import json
 import os
 import pty
+import resource
 import select
 import shutil
 import signal
@@ -82,6 +83,37 @@ class Chat(ProgramTest):
         self.assertEqual(len(self.turns("fox", "--tokens", 3)), 1)
         self.assertEqual(self.turns("", "--tokens", 3), [])
 
+    def test_a_stdin_that_fails_is_no_end(self):
+        folder = os.open(self.folder, os.O_RDONLY)  # reading one fails
+        done = subprocess.run([ALOFT, "generate", "model", "--chat"], cwd=self.folder, stdin=folder,
+                              capture_output=True, env=self.environment, timeout=300)
+        os.close(folder)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn(b"error E0606", done.stderr)
+        self.assertIn(b"stdin", done.stderr)
+
+    def test_a_signal_ends_no_line(self):
+        asked = [ALOFT, "generate", "model", "--chat", "--temperature", "0", "--tokens", "3", "--json"]
+        with subprocess.Popen(asked, cwd=self.folder, env=self.environment, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+            child.stdin.write(b"fox\nfo")
+            child.stdin.flush()
+            first = json.loads(child.stdout.readline())  # it waits for the rest of the second line
+            child.send_signal(signal.SIGUSR1)
+            shown, talk = child.communicate(b"x\n", timeout=300)
+            self.assertEqual(child.returncode, 0, talk)
+        self.assertEqual([first["prompt"], json.loads(shown)["prompt"]], ["fox", "fox"])
+
+    def test_a_line_takes_time_by_its_length(self):
+        """Eight times the line, not 64 times the time."""
+        def seconds(size):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            self.chat("x" * size + "\n", "--tokens", 1)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        start = seconds(1)
+        self.assertLess(seconds(16 << 20) - start, 20 * (seconds(2 << 20) - start) + 1)
+
     def test_stop_strings(self):
         [whole] = self.turns("fox\n", "--tokens", 40)
         stop = whole["text"][5:8]
@@ -134,6 +166,71 @@ class Chat(ProgramTest):
         self.assertIn(b"longer than the context", long.stderr)
         self.assertIn(b"no conversation", self.aloft("generate", "model", "--prompt", "a", "--system", "b",
                                                      exit_code=2).stderr)
+
+    def test_a_line_that_the_template_refuses_is_named(self):
+        talks = [[{"role": "user", "content": said}] for said in ("fox", "refuse")]
+        (self.folder / "refused.jsonl").write_text("".join(json.dumps({"messages": t}) + "\n" for t in talks))
+        said = self.aloft("generate", "model", "--prompts", "refused.jsonl", exit_code=3).stderr.decode()
+        self.assertIn("not this", said)
+        self.assertIn("refused.jsonl:2", said)
+        long = [{"role": "user", "content": "x" * 300}]
+        (self.folder / "refused.jsonl").write_text("\n" + json.dumps({"messages": long}) + "\n")
+        said = self.aloft("generate", "model", "--prompts", "refused.jsonl", exit_code=2).stderr.decode()
+        self.assertIn("refused.jsonl:2", said)
+
+    def test_an_answer_ends_with_the_context(self):
+        """As the help says, where nobody says how many tokens; and each by its own room."""
+        (self.folder / "two.jsonl").write_text("".join(
+            json.dumps({"messages": [{"role": "user", "content": "x" * n}]}) + "\n" for n in (3, 200)))
+        asked = ["generate", "model", "--prompts", "two.jsonl", "--past-end", "--temperature", 0, "--json"]
+        for options in ([], ["--batch", 1], ["--beams", 2]):
+            if "--beams" in options:
+                asked = [word for word in asked if word not in ("--temperature", 0)]
+            for text in self.parsed(*asked, *options):
+                self.assertEqual((len(text["tokens"]), text["finish"]), (256 - len(text["prompt"]), "context"))
+        [more] = self.parsed("generate", "model", "--message", "x", "--past-end", "--tokens", 300, "--json")
+        self.assertEqual((len(more["tokens"]), more["finish"]), (300, "tokens"))
+        words = " ".join(self.aloft("generate", "--help").stdout.decode().split())
+        self.assertIn("no more than the context has room for", words)
+
+    def test_lines_are_read_as_those_that_are_learnt(self):
+        """By the rules of data.jsonl: a mark of UTF-8, ends of any kind, space, keys that stand twice, and others."""
+        line = '{"messages": 3, "id": 7, "tools": null, "messages": [{"role": "user", "content": "fox"}]}'
+        (self.folder / "odd.jsonl").write_bytes(f"\ufeff  {line} \r\n \t \n{line}".encode())
+        asked = ["generate", "model", "--prompts", "odd.jsonl", "--tokens", 3, "--temperature", 0]
+        texts = self.parsed(*asked, "--json")
+        self.assertEqual([t["prompt"] for t in texts], ["u:fox\na:"] * 2)
+        self.assertIn(b"1 empty line is passed over", self.aloft(*asked).stderr)
+        for line, words in (({"messages": [{"content": "a"}]}, 'message 1 without a "role"'),
+                            ({"messages": [{"role": "user", "content": 3}]}, '"content" is a number'),
+                            ({"messages": [{"role": "user"}], "tools": {}}, '"tools" that is an object')):
+            (self.folder / "odd.jsonl").write_text(json.dumps(line))
+            said = self.aloft(*asked, exit_code=3).stderr.decode()
+            self.assertIn("error E0547", said)
+            self.assertIn("odd.jsonl:1", said)
+            self.assertIn(words, said)
+
+    def test_prompts_from_a_pipe(self):
+        asked = ["--tokens", 3, "--temperature", 0, "--json"]
+        for name, text in (("p.jsonl", b'{"messages": [{"role": "user", "content": "fox"}]}\n'), ("p.txt", b"u:fox\\na:")):
+            os.mkfifo(self.folder / name)
+            child = subprocess.Popen([ALOFT, "generate", "model", "--prompts", name, *map(str, asked)], cwd=self.folder,
+                                     env=self.environment, stdout=subprocess.PIPE)
+            time.sleep(0.5)  # it waits for the writer
+            with open(self.folder / name, "wb", buffering=0) as pipe:
+                pipe.write(text[:5])
+                time.sleep(0.1)
+                pipe.write(text[5:])
+            shown, _ = child.communicate(timeout=300)
+            self.assertEqual(json.loads(shown)["text"], self.go_on("u:fox\na:", "--tokens", 3))
+        shell = subprocess.run(["bash", "-c", '"$0" generate model --prompts <(printf "u:fox") "$@"', ALOFT,
+                                *map(str, asked)], cwd=self.folder, env=self.environment, capture_output=True,
+                               timeout=300)
+        self.assertEqual(json.loads(shell.stdout)["prompt"], "u:fox", shell.stderr)
+
+    def test_a_stop_string_of_nothing_is_refused_at_once(self):
+        said = self.aloft("generate", "absent", "--prompt", "a", "--stop", "", exit_code=2).stderr.decode()
+        self.assertIn("a string that ends the text is empty", said)
 
     def test_what_the_template_ends_an_answer_with(self):
         """The token that tokenizer_config.json calls its end, where it is one."""

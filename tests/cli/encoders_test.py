@@ -125,6 +125,19 @@ class Encoders(ProgramTest):
         last = [max((self.folder / run / "checkpoints").iterdir()) / "model.safetensors" for run in ("whole", "halves")]
         self.assertEqual(last[0].read_bytes(), last[1].read_bytes())
 
+    def test_a_tokenizer_that_is_another_is_refused(self):
+        """As of every source: by its name in the recipe, when a run goes on."""
+        shutil.copytree(self.folder / "bert-tiny", self.folder / "own")
+        recipe = (self.folder / "classify.toml").read_text().replace("[data]\n", '[data]\ntokenizer = { path = "own" }\n')
+        (self.folder / "own.toml").write_text(recipe)
+        asked = "train", "own.toml", "--init", "bert-tiny", "--out", "named", "--steps"
+        self.aloft(*asked, 1)
+        self.aloft(*asked, 2, "--resume")
+        other = tokenizer(0)
+        other["normalizer"] = None
+        (self.folder / "own" / "tokenizer.json").write_text(json.dumps(other))
+        self.assertIn("error E0817", self.refused(*asked, 3, "--resume"))
+
     def test_a_folder_without_a_head_gets_one_by_the_data(self):
         for name, prefix in (("bert-tiny", "bert."), ("roberta-tiny", "roberta.")):
             bare = self.bare(name, prefix)
@@ -154,9 +167,10 @@ class Encoders(ProgramTest):
         self.assertIn("types below 1", said)
 
     def test_what_cannot_be_read_is_refused(self):
-        for line, says in (('{"text": "a"}', "no label"), ('{"label": 1}', "no text"), ("words", "not JSON"),
-                           ('{"text": "a", "label": "good"}', 'label "good"'), ('{"text": 1, "label": 1}', "text 1"),
-                           ('{"text": "a", "label": -1}', "label -1")):
+        for line, says in (('{"text": "a"}', 'no "label"'), ('{"label": 1}', 'no "text"'), ("words", "not JSON"),
+                           ('{"text": "a", "label": "good"}', '"label" that is "good"'),
+                           ('{"text": 1, "label": 1}', '"text" that is a number'),
+                           ('{"text": "a", "label": -1}', '"label" that is -1')):
             (self.folder / "bad.jsonl").write_text('{"text": "a", "label": 0}\n' + line + "\n")
             said = self.refused("train", "classify.toml", "--init", "bert-tiny", "--out", "x", "--set",
                                 "data.labelled=bad.jsonl", exit_code=3)
@@ -197,7 +211,8 @@ class Encoders(ProgramTest):
         shutil.copytree(self.folder / "bert-tiny", self.folder / "other")
         plain = json.loads((self.folder / "bert-tiny" / "config.json").read_text())
         for key, value in (("position_embedding_type", "relative_key"), ("is_decoder", True), ("hidden_act", "tanhexp"),
-                           ("add_cross_attention", True), ("problem_type", "regression"), ("embedding_size", 8)):
+                           ("add_cross_attention", True), ("problem_type", "regression"),
+                           ("problem_type", "multi_label_classification"), ("embedding_size", 8)):
             (self.folder / "other" / "config.json").write_text(json.dumps(plain | {key: value}))
             said = self.refused("explain", "plan", "other", exit_code=3)
             self.assertIn("E0631", said)
@@ -205,6 +220,16 @@ class Encoders(ProgramTest):
         one = plain | {"id2label": {"0": "x"}}
         (self.folder / "other" / "config.json").write_text(json.dumps(one))
         self.assertIn("num_labels", self.refused("explain", "plan", "other", exit_code=3))
+        # One answer is a number, which transformers would learn as such.
+        (self.folder / "other" / "config.json").write_text(
+            json.dumps({**{k: v for k, v in plain.items() if k not in ("id2label", "label2id")}, "num_labels": 1}))
+        self.assertIn("num_labels is", self.refused("explain", "plan", "other", exit_code=3))
+        # Positions are counted behind the padding: transformers fails where there is none.
+        rows = json.loads((self.folder / "roberta-tiny" / "config.json").read_text())
+        (self.folder / "other" / "config.json").write_text(json.dumps(rows | {"pad_token_id": None}))
+        self.assertIn("pad_token_id is null", self.refused("explain", "plan", "other", exit_code=3))
+        (self.folder / "other" / "config.json").write_text(json.dumps(plain | {"pad_token_id": None}))
+        self.aloft("explain", "plan", "other", "--set", "data.length=8")  # BERT's are not
 
 
 if __name__ == "__main__":

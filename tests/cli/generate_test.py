@@ -153,6 +153,8 @@ class Generate(ProgramTest):
             said = self.aloft(*asked, "--beams", 4, *option, exit_code=2).stderr.decode()
             self.assertIn(f"--beams and {option[0]} do not go together", said)
         self.assertIn(b"--beams 2 or more", self.aloft(*asked, "--length-penalty", 2, exit_code=2).stderr)
+        self.assertEqual(len(self.parsed("generate", "wide", "--prompt", "the", "--beams", 2, "--json")[0]["tokens"]),
+                         64 - 3)  # what there is room for, where nobody says how many
         self.assertIn(b"beams forget nothing", self.aloft(*asked[:-1], 100, "--beams", 2, exit_code=2).stderr)
 
     def test_empty_lines_of_prompts_are_passed_over_and_counted(self):

@@ -176,6 +176,12 @@ class JsonLines(ProgramTest):
         said = self.refused("train", "tiny.toml", "--set", "data.jsonl=['chat.jsonl']", "--out", "x")
         self.assertIn("error E0540", said)
         self.assertIn("data.tokenizer.path or model.init", said)
+        write_pairs(self.folder / "one.jsonl", PAIRS[:1])
+        one = "train", "tiny.toml", "--set", "data.jsonl=['one.jsonl']", "--steps", 1, "--out"
+        said = self.refused(*one, "x", "--set", "data.validation=0.1", exit_code=2)
+        self.assertIn("error E0512", said)
+        self.assertIn("one.jsonl", said)
+        self.aloft(*one, "one")  # it is no mistake without validation
         for key in ("data.text=['text.txt']", "data.sampling=random"):
             self.assertIn("error E0710", self.refused("train", "tiny.toml", "--set", key, "--out", "x", exit_code=2))
         self.assertFalse((self.folder / "x").exists())
@@ -234,6 +240,43 @@ class FromHuggingFace(ProgramTest):
                                "<|im_start|>assistant\n", "--tokens", 4, "--temperature", 0, "--json")
         self.assertTrue(answer["tokens"] or answer["ended"])
 
+    def test_an_evaluation_is_of_what_is_learnt(self):
+        """The mean over all tokens that transformers marks, of messages, texts, and prompts with completions."""
+        all_cases = json.loads((FIXTURES / "jsonl" / "bytes" / "cases.json").read_text())["cases"]
+        kinds = {"messages": self.chats, "text": [c for c in all_cases if "text" in c["line"]],
+                 "prompt and completion": [c for c in all_cases if "completion" in c["line"]]}
+        for kind, cases in kinds.items():
+            (self.folder / "judge.jsonl").write_text("".join(json.dumps(case["line"]) + "\n" for case in cases))
+            nats = count = windows = 0
+            for case in cases:
+                targets = [i if learnt else -100 for i, learnt in zip(case["ids"], case["learnt"])][1:]
+                learnt = sum(t >= 0 for t in targets)
+                if learnt:
+                    nats += self.score_of(case["ids"][:-1], targets) * learnt
+                    count, windows = count + learnt, windows + 1
+            self.assertGreater(count, 3, kind)
+            for batch in (1, 3):
+                [said] = self.parsed("eval", "qwen", "--data", "judge.jsonl", "--windows", batch, "--json")
+                self.assertEqual((said["kind"], said["predicted"], said["windows"], said["lines"], said["left_out"]),
+                                 (kind, count, windows, windows, len(cases) - windows))
+                self.assertAlmostEqual(said["loss"], nats / count, places=5)
+                self.assertAlmostEqual(said["perplexity"], math.exp(nats / count), places=2)
+            self.assertEqual("bits_per_byte" in said, kind == "text")
+        # What is longer than a window is read in several, and each target counts once.
+        [parts] = self.parsed("eval", "qwen", "--data", "judge.jsonl", "--length", 4, "--stride", 2, "--json")
+        self.assertEqual(parts["predicted"], count)
+        self.assertGreater(parts["windows"], windows)
+        self.assertIn("that are learnt", self.aloft("eval", "qwen", "--data", "judge.jsonl").stdout.decode())
+        for wrong in (["judge.jsonl", "--data", "text.txt"], ["text.txt", "--chat-template", "qwen"]):
+            self.assertIn(b"error E0700", self.aloft("eval", "qwen", "--data", *wrong, exit_code=2).stderr)
+
+    def score_of(self, ids, targets):
+        entry = {"dtype": "I32", "shape": [1, len(targets)]}
+        content = [struct.pack(f"<{len(targets)}i", *row) for row in (ids, targets)]
+        write_tensors(self.folder / "q.safetensors", {"tokens": (entry, content[0]), "targets": (entry, content[1])})
+        [said] = self.parsed("score", "qwen", "--tokens", "q.safetensors", "--out", "a.safetensors", "--json")
+        return said["loss"]
+
     def test_the_loss_is_of_the_assistants_words(self):
         """Of the tokens and marks that transformers gives."""
         self.aloft("train", "tune.toml", "--init", "qwen", "--set", "optimizer.lr=0", "--set", "precision=O0", "--steps",
@@ -244,12 +287,8 @@ class FromHuggingFace(ProgramTest):
         losses = []
         for case in cases:
             targets = [i if learnt else -100 for i, learnt in zip(case["ids"], case["learnt"])][1:]
-            content = [struct.pack(f"<{len(targets)}i", *row) for row in (case["ids"][:-1], targets)]
-            entry = {"dtype": "I32", "shape": [1, len(targets)]}
-            write_tensors(self.folder / "q.safetensors", {"tokens": (entry, content[0]), "targets": (entry, content[1])})
-            [said] = self.parsed("score", "qwen", "--tokens", "q.safetensors", "--out", "a.safetensors", "--json")
             learnt = sum(t >= 0 for t in targets)
-            losses.append((said["loss"] * learnt, learnt))
+            losses.append((self.score_of(case["ids"][:-1], targets) * learnt, learnt))
         first = json.loads((self.folder / "still" / "metrics.jsonl").read_text().splitlines()[0])
         nats, count = map(sum, zip(*losses))
         twice = [(nats + n) / (count + c) for n, c in losses]

@@ -45,6 +45,22 @@ class Streams(ProgramTest):
             self.assertIn("E0607", done.stderr, arguments)
             self.assertIn("No space left", done.stderr, arguments)
 
+    def test_results_that_nobody_reads_are_4(self):
+        """Neither a signal nor silence: the reader of a pipe that leaves, and no stdout at all."""
+        for arguments in (["--help"], ["ops"], ["ops", "--json"], self.fresh(), ["data", "info", "run"],
+                          ["eval", "run", "--data", "text.txt"],
+                          ["generate", "run", "--prompt", "a", "--tokens", "3"],
+                          ["generate", "run", "--prompt", "a", "--tokens", "3", "--json"]):
+            reader, writer = os.pipe()
+            os.close(reader)
+            gone = self.run_aloft(*arguments, stdout=writer)
+            os.close(writer)
+            closed = self.run_aloft(*arguments, stdout=None, preexec_fn=lambda: os.close(1))
+            for done, why in ((gone, "Broken pipe"), (closed, "Bad file descriptor")):
+                self.assertEqual(done.returncode, 4, (arguments, done.stderr))
+                self.assertIn("E0607", done.stderr, arguments)
+                self.assertIn(why, done.stderr, arguments)
+
     def test_talk_that_does_not_arrive_changes_nothing(self):
         for arguments, status in (([*self.fresh()], 0), (["ops"], 0), (["tran"], 2),
                                   (["data", "info", "absent"], 3)):
@@ -56,7 +72,7 @@ class Streams(ProgramTest):
             for descriptor in (0, 1, 2):
                 os.close(descriptor)
         done = self.run_aloft(*self.fresh(), preexec_fn=close, stdin=None, stdout=None, stderr=None)
-        self.assertEqual(done.returncode, 0)
+        self.assertEqual(done.returncode, 4)  # the run is whole; where it lies was not to be said
         lines = (self.folder / "new" / "metrics.jsonl").read_text().splitlines()
         self.assertEqual([json.loads(line)["step"] for line in lines if "lr" in line], [1, 2, 3, 4])
         for path in (self.folder / "new").rglob("*"):

@@ -10,6 +10,7 @@
 #include "data/tokenizers/bpe_escape.h"
 #include "data/tokenizers/bpe_tokenizer.h"
 #include "data/tokenizers/sentencepiece_tokenizer.h"
+#include "data/tokenizers/tokenizer_kind.h"
 #include "temporary_folder.h"
 
 namespace aloft {
@@ -132,6 +133,12 @@ TEST(ForeignModel, GivesEveryByteStringBackWhereItCan) {
   EXPECT_LT(tokenizer->encode("the quick brown fox").size(), 19u);
   tokenizer->save(folder / "saved");
   EXPECT_EQ(load_tokenizer(folder / "saved")->fingerprint(), tokenizer->fingerprint());
+}
+
+TEST(ForeignModel, IsNotWrittenAsAnotherForm) {
+  const auto model = load_bpe(
+      foreign_model("--byte_fallback --add_dummy_prefix=false --vocab_size=330"), false, "theirs");
+  EXPECT_EQ(find_tokenizer_kind("bpe")->as_tokenizer_json(*model), "");
 }
 
 TEST(ForeignModel, IsRefusedWhereItCannot) {

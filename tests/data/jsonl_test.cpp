@@ -3,6 +3,7 @@
 #include "data/jsonl.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -225,6 +226,20 @@ TEST_F(JsonLines, ValidationIsTheTailOfAFileOrWholeFiles) {
   EXPECT_THROW(set_of({path, mixed}, {.length = 16}), DataError);
 }
 
+TEST_F(JsonLines, AShareForValidationThatHoldsNothingIsRefused) {
+  const Path path = put("a.jsonl",
+                        "{\"prompt\": \"ab\", \"completion\": \"cd\"}\n"
+                        "{\"prompt\": \"ab\", \"completion\": \"\"}\n");  // nothing is learnt of it
+  try {
+    set_of({path}, {.length = 4, .validation = 0.5});
+    FAIL();
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.code(), "E0512");
+    EXPECT_NE(std::string(e.what()).find("a.jsonl"), std::string::npos) << e.what();
+  }
+  EXPECT_EQ(set_of({path}, {.length = 4}).train->size(), 1u);
+}
+
 TEST_F(JsonLines, FilesAreNamedOrMatched) {
   put("b.jsonl", "");
   put("a.jsonl", "");
@@ -233,13 +248,16 @@ TEST_F(JsonLines, FilesAreNamedOrMatched) {
   const auto files = list_jsonl(entries, folder_.path());
   ASSERT_EQ(files.size(), 2u);
   EXPECT_EQ(files[0].name, "a.jsonl");
-  for (const char* wrong : {"", "c.jsonl", "*.json", "."}) {
+  ASSERT_EQ(::mkfifo((folder_ / "pipe.jsonl").c_str(), 0600), 0);
+  for (const char* wrong : {"", "c.jsonl", "*.json", ".", "pipe.jsonl"}) {
     const std::vector<std::string> entry{wrong};
     try {
       list_jsonl(entry, folder_.path());
       ADD_FAILURE() << wrong;
     } catch (const DataError& e) {
       EXPECT_EQ(e.code(), "E0510") << wrong;
+      const bool says_pipe = std::string(e.what()).find("a pipe or a device") != std::string::npos;
+      EXPECT_EQ(says_pipe, wrong == std::string("pipe.jsonl")) << e.what();
     }
   }
 }

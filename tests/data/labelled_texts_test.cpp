@@ -42,7 +42,7 @@ class Labelled : public testing::Test {
 
 TEST_F(Labelled, ALineIsATextOrTwoWithWhatStandsAround) {
   const LabelledTexts t = read(
-      "{\"text\": \"a b\", \"label\": 2, \"id\": 7}\n\n"
+      "\xEF\xBB\xBF{\"text\": \"a b\", \"label\": 5, \"id\": 7, \"label\": 2}\n \t\n"
       "{\"text\": \"c\", \"text_pair\": \"d e\", \"label\": 0}\r\n"
       "{\"text\": \"\", \"text_pair\": null, \"label\": 1}");
   EXPECT_EQ(t.labels, (Ids{2, 0, 1}));

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "data/tokenizers/bpe_escape.h"
 #include "data/tokenizers/sentencepiece_model.h"
+#include "data/tokenizers/tokenizer_json.h"
 #include "data/tokenizers/tokenizer_kind.h"
 #include "data/tokenizers/utf8.h"
 
@@ -65,6 +66,11 @@ class BpeTokenizer final : public Tokenizer {
 
   std::uint64_t fingerprint() const override {
     return hash64(model_, hash64(escaped_ ? "aloft bpe tokenizer 1" : "sentencepiece tokenizer 1"));
+  }
+
+  // Somebody's own model changes text in ways that its file says and byte pairs do not.
+  std::string as_tokenizer_json() const {
+    return escaped_ ? tokenizer_json_of_bytes(pieces_, true) : "";
   }
 
   void save(const Path& folder) const override {
@@ -221,6 +227,9 @@ TokenizerKind bpe_tokenizer() {
     return vocab_of(settings);
   };
   kind.read = read;
+  kind.as_tokenizer_json = [](const Tokenizer& tokenizer) {
+    return static_cast<const BpeTokenizer&>(tokenizer).as_tokenizer_json();
+  };
   kind.published = PublishedTokenizer{
       "a SentencePiece .model file that gives every text back", lies_at, [](const Path& path) {
         return load_bpe(read_file(path, kMostTokenizerBytes), false, path.string());

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
+#include "data/tokenizers/tokenizer_json.h"
 #include "data/tokenizers/tokenizer_kind.h"
 
 namespace aloft {
@@ -48,6 +49,12 @@ TokenizerKind byte_tokenizer() {
   };
   kind.ids = [](const SettingValues&) -> std::optional<std::int64_t> { return 256; };
   kind.read = [](const Path&, const nlohmann::json&) { return make_byte_tokenizer(); };
+  kind.as_tokenizer_json = [](const Tokenizer& tokenizer) {
+    std::vector<std::string> pieces;
+    for (std::int32_t id = 0; id < tokenizer.vocab_size(); ++id)
+      pieces.emplace_back(tokenizer.bytes_of(id));
+    return tokenizer_json_of_bytes(pieces, false);
+  };
   return kind;
 }
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "data/tokenizers/tokenizer_json.h"
 #include "data/tokenizers/tokenizer_kind.h"
 #include "data/tokenizers/utf8.h"
 
@@ -58,6 +59,10 @@ class CharTokenizer final : public Tokenizer {
     const std::string_view rule =
         byte_fallback_ ? "aloft char tokenizer 1 +bytes" : "aloft char tokenizer 1";
     return hash64(std::as_bytes(std::span(alphabet_)), hash64(rule));
+  }
+
+  std::string as_tokenizer_json() const {
+    return tokenizer_json_of_characters(std::span(pieces_).first(alphabet_.size()), byte_fallback_);
   }
 
   void save(const Path& folder) const override {
@@ -161,6 +166,9 @@ TokenizerKind char_tokenizer() {
   kind.settings = {{"byte_fallback", false, {}, "accept every input, for 256 more ids"}};
   kind.make = make;
   kind.read = read;
+  kind.as_tokenizer_json = [](const Tokenizer& tokenizer) {
+    return static_cast<const CharTokenizer&>(tokenizer).as_tokenizer_json();
+  };
   return kind;
 }
 

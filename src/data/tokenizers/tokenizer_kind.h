@@ -46,6 +46,9 @@ struct TokenizerKind {
   // Reads back what the class saved: `saved` is the content of `folder`/kTokenizerFile.
   std::unique_ptr<Tokenizer> (*read)(const Path& folder, const nlohmann::json& saved) = nullptr;
   std::optional<PublishedTokenizer> published = std::nullopt;
+  // One of this kind as a tokenizer.json for Hugging Face's `tokenizers`, with the same ids of text
+  // in UTF-8; "", or null, where it is not written so.
+  std::string (*as_tokenizer_json)(const Tokenizer& tokenizer) = nullptr;
 
   // `given`, and the fallbacks of what it does not say, of this kind's settings alone.
   SettingValues settings_of(const SettingValues& given) const;

@@ -1,5 +1,5 @@
-// A Hugging Face folder whose config.json holds any bytes: refused, or a description that can be
-// built. Its tensors are none, so that what fits the rules is still refused in the end.
+// A Hugging Face folder of any family whose config.json holds any bytes: refused, or a description
+// that can be built. Its tensors are none, so that what fits the rules is still refused in the end.
 #include <cstdint>
 
 #include "base/error.h"

@@ -1,0 +1,14 @@
+// What is written to a pipe, or stands in a file, read to its end once.
+#pragma once
+
+#include <string>
+
+#include "base/file.h"
+
+namespace aloft {
+
+// As read_file(); and of a pipe, what is written to it until all of its writers have left. The
+// first one is waited for, as `cat` waits. The same errors.
+std::string read_stream(const Path& path, std::uint64_t limit = kDefaultReadLimit);
+
+}  // namespace aloft
