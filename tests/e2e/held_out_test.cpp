@@ -14,6 +14,8 @@ namespace {
 
 constexpr int kExamples = 40;
 
+std::string quoted(const Path& path) { return "\"" + path.string() + "\""; }
+
 // The labels of the validation part, in its order.
 std::vector<std::int32_t> held_out(const Recipe& recipe, std::string_view source) {
   const SourceKind& kind = source_of(recipe);
@@ -43,14 +45,15 @@ TEST(HeldOut, AreTheSameExamplesOfEverySource) {
   TemporaryFolder::put(folder / "a.jsonl", lines);
   TemporaryFolder::put(folder / "tokenizer.json", tokenizer_json(word_level({"a"})).dump());
   TemporaryFolder::put(folder / "r.toml", "[data]\nvalidation = 0.3\n");
+  const Path file = folder / "r.toml";
   const auto of_table = held_out(
-      load_recipe(folder / "r.toml", {{"model.family", "\"mlp\""}, {"data.csv", "\"a.csv\""}}),
+      load_recipe(file, {{"model.family", "\"mlp\""}, {"data.csv", quoted(folder / "a.csv")}}),
       "arrays");
   EXPECT_EQ(of_table.size(), 12u);
   EXPECT_TRUE(std::ranges::is_sorted(of_table));
-  EXPECT_EQ(of_table, held_out(load_recipe(folder / "r.toml", {{"model.family", "\"bert\""},
-                                                               {"data.labelled", "\"a.jsonl\""},
-                                                               {"data.tokenizer.path", "\".\""}}),
+  EXPECT_EQ(of_table, held_out(load_recipe(file, {{"model.family", "\"bert\""},
+                                                  {"data.labelled", quoted(folder / "a.jsonl")},
+                                                  {"data.tokenizer.path", quoted(folder.path())}}),
                                "labelled"));
 }
 
