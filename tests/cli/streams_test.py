@@ -55,6 +55,7 @@ class Streams(ProgramTest):
             os.close(reader)
             gone = self.run_aloft(*arguments, stdout=writer)
             os.close(writer)
+            shutil.rmtree(self.folder / "new", ignore_errors=True)  # which the first has trained
             closed = self.run_aloft(*arguments, stdout=None, preexec_fn=lambda: os.close(1))
             for done, why in ((gone, "Broken pipe"), (closed, "Bad file descriptor")):
                 self.assertEqual(done.returncode, 4, (arguments, done.stderr))
