@@ -108,7 +108,7 @@ Action bench_verb(CLI::App& app) {
   step->add_option("--model,MODEL", o->recipe.path,
                    "a recipe (*.toml), or a family or size of models (aloft recipes)")
       ->capture_default_str();
-  add_set(*step, o->recipe);
+  add_recipe_keys(*step, o->recipe);
   step->add_option("--batch", o->batch, "examples: sequences, images (default: the recipe's)")
       ->check(at_least(1));
   add_precision(*step, o->precision);

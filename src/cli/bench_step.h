@@ -31,7 +31,7 @@ std::vector<std::string> sizes_by_option();
 std::string option_of(const std::string& size);
 
 struct BenchOptions {
-  RecipeWords recipe{usual_model(), {}};  // or a model by name
+  RecipeWords recipe{usual_model(), {}, ""};  // or a model by name
   std::string precision;
   std::map<std::string, std::string> sizes;  // of sizes_by_option(), those that are given
   std::int64_t batch = 0;                    // 0: the recipe's

@@ -67,8 +67,9 @@ void refuse_what_is_not_its(const BenchOptions& o, const Named& named,
     if (!named.family->find(key)) refuse_option(o, option_of(key));
   for (const Override& s : set)
     if (s.key.starts_with("data") || s.key == "train.epochs" || s.key == "model.size" ||
-        s.key == "model.family")
-      refuse_option(o, "--set " + s.key);
+        s.key == "model.family" || s.key == "model.init")
+      refuse_option(o,
+                    s.key == "model.init" && !o.recipe.init.empty() ? "--init" : "--set " + s.key);
 }
 
 // The recipe that is timed: the file's own, or the defaults with the model's size.

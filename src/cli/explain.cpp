@@ -156,7 +156,7 @@ bool is_run(const Options& o) { return path_exists(Path(o.recipe.path) / "run.js
 
 // What a run decided when it was compiled, as its record says.
 json decisions_of_run(const Options& o, PrecisionRecipe& precision, Choices& choices) {
-  if (!o.precision.empty() || !o.recipe.set.empty() || o.program != "train")
+  if (!o.precision.empty() || !overrides_of(o.recipe).empty() || o.program != "train")
     throw UserError("E0724", "a run has decided already")
         .at(o.recipe.path)
         .saw("an option that would have it compiled otherwise")

@@ -114,6 +114,8 @@ void refuse_what_is_of_recipes(const Options& o) {
             "--out DIR; of the other options --task, --level, --config, --precision, --threads, "
             "--device, and --set of keys of [probe]");
   };
+  if (!o.recipe.init.empty())
+    refuse("--init " + o.recipe.init, "the model is the one that is named");
   for (const Override& set : overrides_of(o.recipe))
     if (!set.key.starts_with("probe."))
       refuse("--set " + set.key, set.key.starts_with("precision")

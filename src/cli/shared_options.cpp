@@ -1,6 +1,9 @@
 #include "cli/shared_options.h"
 
+#include <nlohmann/json.hpp>
+
 #include "backends/catalog.h"
+#include "base/json.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "frontend/eager.h"
@@ -22,18 +25,22 @@ CLI::Validator thread_count() {
 
 }  // namespace
 
-void add_set(CLI::App& app, RecipeWords& words) {
+void add_recipe_keys(CLI::App& app, RecipeWords& words) {
   app.add_option("--set", words.set, "KEY=VALUE: overrides a key of the recipe; repeatable");
+  app.add_option("--init", words.init,
+                 "a Hugging Face folder: model, tokenizer and first weights (model.init)");
 }
 
 void add_recipe(CLI::App& app, RecipeWords& words, const std::string& what) {
   app.add_option("recipe", words.path, what)->required();
-  add_set(app, words);
+  add_recipe_keys(app, words);
 }
 
 std::vector<Override> overrides_of(const RecipeWords& words) {
   std::vector<Override> overrides;
   for (const std::string& text : words.set) overrides.push_back(parse_override(text));
+  if (!words.init.empty())
+    overrides.push_back({"model.init", json_text(nlohmann::json(words.init))});
   return overrides;
 }
 

@@ -12,17 +12,18 @@
 
 namespace aloft::cli {
 
-// RECIPE, and what --set says of its keys.
+// RECIPE, and what --set and --init say of its keys.
 struct RecipeWords {
   std::string path;
   std::vector<std::string> set;  // KEY=VALUE
+  std::string init;              // model.init; empty where it is not given
 };
-// RECIPE and --set. `what`: what may be named.
+// RECIPE, --set and --init. `what`: what may be named.
 void add_recipe(CLI::App& app, RecipeWords& words,
                 const std::string& what = "recipe file (*.toml)");
-// --set alone.
-void add_set(CLI::App& app, RecipeWords& words);
-// --set, read: UserError E0713.
+// --set and --init alone.
+void add_recipe_keys(CLI::App& app, RecipeWords& words);
+// Both, read, --init behind: UserError E0713.
 std::vector<Override> overrides_of(const RecipeWords& words);
 
 // RUN: a run directory. `help`: which.

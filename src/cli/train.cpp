@@ -1,10 +1,8 @@
 // aloft train RECIPE
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/json.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/terminal.h"
@@ -26,7 +24,7 @@ namespace {
 
 struct Options {
   RecipeWords recipe;
-  std::string out, init, mode, probe;
+  std::string out, mode, probe;
   std::optional<std::string> choices;
   std::optional<std::int64_t> threads;
   std::int64_t steps = -1;
@@ -67,7 +65,6 @@ ExitCode train(const Options& o) {
   std::vector<Override> overrides = overrides_of(o.recipe);
   if (o.steps >= 0) overrides.push_back({"train.steps", std::to_string(o.steps)});
   if (o.threads) overrides.push_back({"train.threads", std::to_string(*o.threads)});
-  if (!o.init.empty()) overrides.push_back({"model.init", json_text(nlohmann::json(o.init))});
   if (!o.mode.empty()) overrides.push_back({"train.mode", "\"" + o.mode + "\""});
   for (Override& set : overrides_of_probe(o.probe)) overrides.push_back(std::move(set));
   if (const auto device = given_device())
@@ -101,8 +98,6 @@ Action train_verb(CLI::App& app) {
   auto o = std::make_shared<Options>();
   add_recipe(app, o->recipe);
   app.add_option("--steps", o->steps, "steps of the run (train.steps)")->check(at_least(0));
-  app.add_option("--init", o->init,
-                 "a Hugging Face folder: model, tokenizer and first weights (model.init)");
   app.add_option("--out", o->out, "run directory (default: runs/<recipe's name>)");
   auto* resume = app.add_flag("--resume", o->resume,
                               "go on from the newest whole checkpoint, if there is one");

@@ -185,6 +185,19 @@ class HuggingFace(ProgramTest):
         timed, = self.parsed("bench", "step", "folder", "--steps", 1, "--batch", 2, "--seq", 4, "--no-limit", "--json")
         self.assertEqual(timed["tokens_an_example"], 4)
 
+    def test_what_is_trained_from_a_folder_is_shown_and_timed_from_it(self):
+        def shown(*words):
+            return self.aloft("explain", "plan", "tiny.toml", *words, "--json").stdout
+        by_option, by_key = shown("--init", "folder"), shown("--set", "model.init=folder")
+        self.assertEqual(by_option, by_key)
+        self.assertNotEqual(by_option, shown())
+        timed, = self.parsed("bench", "step", "tiny.toml", "--init", "folder", "--steps", 1, "--no-limit", "--json")
+        self.assertEqual(timed["tokens_an_example"], 8)
+        for words in (("explain", "plan", "gpt2-124m"), ("probe", "run", "folder", "--tokens", "t", "--out", "p")):
+            said = self.refused(*words, "--init", "folder")
+            self.assertIn("E07", said)
+            self.assertIn("--init", said)
+
     def test_latency_of_text(self):
         before = time.clock_gettime(time.CLOCK_MONOTONIC)
         timed, = self.parsed("bench", "generate", "folder", "--prompt-tokens", 4, "--tokens", 3, "--rounds", 1,
