@@ -41,17 +41,16 @@ OTHERS = {
               "--force": "with --resume", "--print-config": "shows the recipe",
               "--quiet": "what is said", "--choices": "a run whose measurements are taken"},
     "bench step": {"--device": "a place", "--model": "what is timed", "--steps": "timed steps, not train.steps",
-                   "--set": "names its key", "--json": "form", "--no-limit": "what is measured",
+                   "--set": "names its key", "--init": "a place", "--json": "form", "--no-limit": "what is measured",
                    "--probe": "what the cost is measured of", "--probe-every": "with --probe",
                    **{f"--{key}": "of other families" for key in (
                        "kv_heads", "head_width", "score_width", "window", "window_from", "window_every",
                        "plain_every", "rotary_original", "filters", "channels", "height", "width", "features",
                        "classes", "token_types", "positions", "padding")}},
-    "explain precision": {"--device": "a place", "--set": "names its key", "--program": "which", "--json": "form"},
-    "explain plan": {"--device": "a place", "--set": "names its key", "--json": "form"},
-    "explain graph": {"--device": "a place", "--set": "names its key", "--program": "which", "--json": "form"},
-    "explain kernels": {"--device": "a place", "--set": "names its key", "--program": "which", "--each": "form",
-                        "--json": "form"},
+    **{f"explain {subject}": {"--device": "a place", "--set": "names its key", "--init": "a place", "--json": "form",
+                              **{option: "which" for option in more}}
+       for subject, more in {"precision": ["--program"], "plan": [], "graph": ["--program"],
+                             "kernels": ["--program", "--each"]}.items()},
 }
 
 # Models by name: the options that mean something for them, and how the result shows it.
