@@ -73,13 +73,15 @@ def without_digits(key):
 
 def is_listed_row(names, table):
     """Whether docs/check-config.md lists that msprobe alone has this row of hyper-parameters: of several keys with one
-    last part it keeps one, and it knows fewer names of one thing; ours has a pair there, by its name or a synonym, or of
-    the numbers of a list. Or it takes names for one that differ in a digit, of which ours has each by itself."""
+    last part it keeps one, and it knows fewer names of one thing; ours has a pair there, by its name or a synonym, or
+    has the numbers of a list one by one. Or it takes names for one that differ in a digit, of which ours has each by
+    itself."""
     bench, cmp = names
     if bench == "Only in comparison" or cmp == "Only in benchmark":
         at = 1 if bench == "Only in comparison" else 0
-        of_it = {other[1 - at]: row["matched_with"] for other, row in table.items()
-                 if other[at] == names[at] or other[at].startswith(names[at] + "[")}  # betas[0], betas[1]
+        if any(other[at].startswith(names[at] + "[") for other in table):  # betas[0], betas[1]
+            return True
+        of_it = {other[1 - at]: row["matched_with"] for other, row in table.items() if other[at] == names[at]}
         return any(not partner.startswith("Only in") and not how.startswith("similarity")
                    for partner, how in of_it.items())
     return last_part(bench) != last_part(cmp) and without_digits(bench) == without_digits(cmp) and \
