@@ -43,6 +43,10 @@ PROBE = """<script>
   document.body.append(Object.assign(document.createElement("pre"), { id: "probe", hidden: true,
     textContent: JSON.stringify({ charts, tooWide, small, page: document.documentElement.scrollWidth,
       window: innerWidth, lossNote: text("loss-note"), scaleNote: text("scale-note"),
+      title: document.getElementById("title").getBoundingClientRect().height,
+      error: document.getElementById("error").offsetParent !== null,
+      alerts: [...document.querySelectorAll("#alerts tbody tr")].map((row) =>
+        [...row.children].map((cell) => [cell.textContent, cell.getBoundingClientRect().width])),
       tiles: text("tiles"), decisionsNote: text("decisions-note"),
       folded: modules.filter((m) => !m.open).length, modules: modules.length,
       layers: [...document.querySelectorAll("#layers tbody tr")].map((row) =>
@@ -180,6 +184,30 @@ class Report(ProgramTest):
         for row in seen["layers"]:
             self.assertTrue(all(re.fullmatch(r"\d+\.\d{3} %|overflow", cell) for cell in row[2:]), row)
         self.assertEqual(seen["tooWide"], [])
+
+    def test_an_error_leaves_room_for_the_name_and_alerts_can_be_read(self):
+        if not BROWSER:
+            self.skipTest("no chromium is installed")
+        data = json.loads(json.dumps(self.data))
+        data["run"]["error"] = {"code": "E0822", "text": "error E0822: it has ended\n  try   " + "another rate " * 20}
+        alerts = [[1, "nan", layer, what] for layer, what in (
+            ("", "the loss is not finite"), *((f"h.{i}", "3 NaN in what it gives") for i in range(4)))]
+        alerts.append([1, "saturation", "0", "100 % of what it gives lies at the largest number of its type"])
+        data["trends"].update(alerts=alerts, alert_count=len(alerts))
+        text = json.dumps(data).replace("<", "\\u003c")
+        page = re.sub(r'(<script type="application/json" id="data">).*?(</script>)',
+                      lambda m: m[1] + text + m[2], self.page, flags=re.S)
+        self.assertFalse(self.seen(WIDE)["error"])
+        for width in (NARROW, WIDE):
+            seen = self.show(width, page, "ended")
+            self.assertTrue(seen["error"])
+            self.assertEqual(seen["title"], self.seen(width)["title"])  # one line
+            self.assertEqual(seen["tooWide"], [])
+            nan, saturation = seen["alerts"]
+            self.assertIn("5 places, the first: the loss is not finite", nan[2][0])
+            self.assertIn("h.1: 3 NaN in what it gives", nan[2][0])
+            self.assertTrue(saturation[2][0].startswith("0: 100 % of what"), saturation)
+            self.assertGreater(saturation[2][1], 0.3 * width)
 
     def test_precision_decisions_are_folded_by_module(self):
         seen = self.seen(NARROW)

@@ -281,11 +281,12 @@ TEST_F(Compare, TensorsWithoutFiguresAreNoAgreement) {
       EXPECT_NE(std::string(e.what()).find("2 tensors that both have"), std::string::npos);
     }
   EXPECT_EQ(run(only(kA, {"Mean"}), only(kA, {"Mean"})),
-            "no divergence: 2 tensors of 1 calls agree");
+            "no divergence: 2 tensors of 1 calls agree in their statistics");
   const Json some = both(only(kA, {"Max"}), only("Module.b.B.forward.0", {}));
-  EXPECT_EQ(run(some, some),
-            "no divergence: 2 tensors of 1 calls agree; of 2 more tensors there is nothing in both "
-            "dumps to compare");
+  EXPECT_EQ(
+      run(some, some),
+      "no divergence: 2 tensors of 1 calls agree in their statistics; of 2 more tensors there "
+      "is nothing in both dumps to compare");
 }
 
 TEST_F(Compare, InsideComesBeforeOutside) {

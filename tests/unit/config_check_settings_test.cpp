@@ -353,9 +353,11 @@ TEST(ConfigCheckValues, TextsAreTexts) {
   EXPECT_FALSE(read.at(1).is_untyped);
   EXPECT_EQ(read.at(2).is_harmless, std::optional(false));
   ZipWriter zip(folder / "msprobe.zip");
-  zip.add("hyperparameters/hyperparameters_static.json", R"({"lr": "1e-4"})");
+  zip.add("hyperparameters/hyperparameters_static.json", R"({"lr": "1e-4", "bf16": "--seed"})");
   zip.finish();
-  EXPECT_TRUE(read_pack(folder / "msprobe.zip").settings.at("static").at(0).is_untyped);
+  const Side theirs = read_pack(folder / "msprobe.zip");
+  EXPECT_TRUE(theirs.settings.at("static").at(0).is_untyped);
+  EXPECT_EQ(value_of(theirs, "bf16"), "true");  // it takes the option behind a flag for its value
 }
 
 TEST(ConfigCheckYaml, OneDocument) {

@@ -94,11 +94,11 @@ name: "1"
 )",
                                    "a.yaml");
   EXPECT_EQ(value_of(yaml, "optimizer.lr"), "0.0003");
-  EXPECT_EQ(value_of(yaml, "optimizer.betas"), "[0.9,0.95]");
+  EXPECT_EQ(value_of(yaml, "optimizer.betas"), "[0.9, 0.95]");
   EXPECT_EQ(value_of(yaml, "optimizer.groups.0.name"), "head");
   EXPECT_TRUE(yaml.settings.at("static").back().value.is_string());
   const Side json = parse_settings(R"({"a": {"b": [1, 2]}, "c": null})", "a.json");
-  EXPECT_EQ(value_of(json, "a.b"), "[1,2]");
+  EXPECT_EQ(value_of(json, "a.b"), "[1, 2]");
   EXPECT_EQ(value_of(json, "c"), "null");
 }
 

@@ -28,6 +28,28 @@ DUMPS = (("right", "L0", "statistics"), ("scaled", "L0", "statistics", "attentio
          ("scaled-mix", "mix", "statistics", "attention_scale"), ("right-md5", "mix", "md5"),
          ("scaled-md5", "mix", "md5", "attention_scale"), ("right-tensor", "mix", "tensor"),
          ("scaled-tensor", "mix", "tensor", "attention_scale"))
+# Settings as they are told: a script of Megatron's form, one with other names, a file of YAML.
+SETTINGS = {
+    "megatron.sh": """OPT_ARGS="
+    --lr 1e-4
+    --weight-decay 0.1
+    --adam-beta1 0.9
+    --clip-grad 1.0
+"
+torchrun --nproc_per_node 2 train.py $OPT_ARGS \\
+    --seq-length 1024 --micro-batch-size 4 --lr-warmup-iters 100 --num-layers 12 --hidden-dropout 0.1 --seed 1 --bf16
+""",
+    "names.sh": "torchrun train.py --learning-rate 2e-4 --weight_decay 0.01 --adam-beta2 0.95 --max-grad-norm 1.0 "
+                "--seq_length 2048 --micro_batch_size 8 --num-layer 12 --hidden-dropouts 0.1 --seed 1 --fp16\n",
+    "names.yaml": """optim: {learning_rate: 0.0002, weight_decay: 0.1, adam_beta1: 0.95}
+model: {num_layers: 12, hidden_dropout: 0.0, seq_len: 1024}
+betas: [0.9, 0.95]
+batch_size: 4
+bf16: true
+warmup_iters: 100
+grad_clip: 1.0
+""",
+    "betas.yaml": "optimizer: {lr: 0.001, betas: [0.9, 0.99]}\nepochs: 3\ndata: {shuffle: false}\n"}
 RECIPE = """[model]
 family = "gpt2"
 layers = 1
@@ -76,7 +98,7 @@ def make_dumps(aloft, out):
 def make_packs(aloft, out):
     """{pair: (first pack, second pack)}."""
     for name, text in (("train", "--lr 1e-3 --batch-size 4 --beta1 0.9"), ("other", "--lr 2e-3 --batch-size 4 --beta2 1")):
-        (out / f"{name}.sh").write_text(f"export OMP_NUM_THREADS=2\npython train.py {text}\n")
+        (out / f"{name}.sh").write_text(f"export OMP_NUM_THREADS=2\ntorchrun --nproc_per_node 2 train.py {text}\n")
     script, other = out / "train.sh", out / "other.sh"
     (out / "text.txt").write_text("to be held against each other, or not " * 50)
     for name, *how in (("seed1", 1, script), ("seed2", 2, other), ("permuted", 1, script, "permuted")):
@@ -87,13 +109,21 @@ def make_packs(aloft, out):
     for name in ("seed1.zip", "recipe1.toml", "recipe2.toml"):
         to = f"ours-{name.split('.')[0]}.zip"
         run(aloft, "probe", "check-config", name, name, "--pack", to, "-o", "packing", cwd=out)
-    pairs = (("seed1", "seed2"), ("seed1", "permuted"), ("ours-seed1", "seed1"), ("ours-seed1", "seed2"),
-             ("ours-recipe1", "ours-recipe2"))
+    for name, text in SETTINGS.items():  # packed by both
+        (out / name).write_text(text)
+        (out / f"{name}.zip").unlink(missing_ok=True)
+        run(MSPROBE, "config_check", "-d", name, "-o", f"{name}.zip", cwd=out)
+        run(aloft, "probe", "check-config", name, name, "--pack", f"ours-{name}.zip", "-o", "packing", cwd=out)
+    settings = (("megatron.sh", "names.sh"), ("megatron.sh", "names.yaml"), ("names.sh", "names.yaml"),
+                ("names.yaml", "betas.yaml"))
+    pairs = (("seed1", "seed2"), ("seed2", "seed1"), ("seed1", "permuted"), ("ours-seed1", "seed1"),
+             ("ours-seed1", "seed2"), ("ours-recipe1", "ours-recipe2"), ("ours-recipe2", "ours-recipe1"), *settings,
+             *((b, a) for a, b in settings), *((f"ours-{a}", f"ours-{b}") for a, b in settings))
     return {f"{a} / {b}": (out / f"{a}.zip", out / f"{b}.zip") for a, b in pairs}
 
 
 def print_row(judge, pair, theirs, ours, joined, same, listed, other):
-    print(f"{judge:10} {pair:28} {theirs:8} {ours:7} {joined:7} {same + listed + other:8} {same:7} {listed:7} {other:5}",
+    print(f"{judge:10} {pair:46} {theirs:8} {ours:7} {joined:7} {same + listed + other:8} {same:7} {listed:7} {other:5}",
           flush=True)
 
 
@@ -105,7 +135,7 @@ def main(aloft, out=None):
     out = Path(out).resolve()
     out.mkdir(parents=True, exist_ok=True)
     listed, other = [], []
-    print(f"{'judge':10} {'pair':28} {'msprobe':>8} {'here':>7} {'joined':>7} {'figures':>8} {'equal':>7} {'listed':>7} "
+    print(f"{'judge':10} {'pair':46} {'msprobe':>8} {'here':>7} {'joined':>7} {'figures':>8} {'equal':>7} {'listed':>7} "
           f"{'not':>5}", flush=True)
     for pair, (npu, bench) in make_dumps(aloft, out).items():
         theirs, ours, joined, columns = probe_compare.compared(aloft, MSPROBE, npu, bench)

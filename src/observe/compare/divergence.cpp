@@ -311,11 +311,20 @@ Divergence of_records(const std::vector<Compared>& all, std::vector<Compared>::c
   return d;
 }
 
-Divergence of_loop(const TrainingDifference& t, bool has_agreed_forward) {
+// How many records agreed, and how many of these in statistics alone.
+struct Agreed {
+  std::size_t all = 0, by_statistics = 0;
+};
+
+Divergence of_loop(const TrainingDifference& t, const Agreed& forward) {
   Divergence d;
   d.place = t.place;
   d.sentence = "first divergence: " + t.place + ": " + t.text;
-  if (t.place == "loss" && has_agreed_forward)
+  if (t.place == "loss" && forward.by_statistics > 0)
+    d.sentence +=
+        "; what comes before it has the same statistics: other targets, another mean, or another "
+        "order, which statistics do not see: dumps of `--task tensor` say";
+  else if (t.place == "loss" && forward.all > 0)
     d.sentence += "; what comes before it is the same: other targets, or another mean";
   if (t.skipped_under > 1)
     d.sentence += fmt::format(
@@ -345,10 +354,12 @@ std::optional<Divergence> first_divergence(const std::vector<Compared>& all, con
     if (t.place == "gradient norm" && lacks_updates) return false;
     return it == all.end() || pass_of(*it) > before;
   });
-  if (in_loop != loop.end())
-    return of_loop(*in_loop, std::ranges::any_of(all, [](const Compared& c) {
-      return pass_of(c) == Pass::Forward;
-    }));
+  if (in_loop != loop.end()) {
+    Agreed forward;
+    for (const Compared& c : all)
+      if (pass_of(c) == Pass::Forward) ++forward.all, forward.by_statistics += is_by_statistics(c);
+    return of_loop(*in_loop, forward);
+  }
   if (it == all.end()) return std::nullopt;
   return of_records(all, it, npu, bench);
 }
@@ -356,15 +367,21 @@ std::optional<Divergence> first_divergence(const std::vector<Compared>& all, con
 std::string agreement(const std::vector<Compared>& all, std::size_t bare) {
   std::set<const EntryPair*> calls;
   const Compared* nearest = nullptr;
+  std::size_t by_statistics = 0;
   const auto share = [](const Compared& c) {
     return c.difference.allowed > 0 ? c.difference.size / c.difference.allowed : 0;
   };
   for (const Compared& c : all) {
     calls.insert(c.moment.entry);
+    by_statistics += is_by_statistics(c);
     if (!nearest || share(c) > share(*nearest)) nearest = &c;
   }
   std::string text =
       fmt::format("no divergence: {} tensors of {} calls agree", all.size(), calls.size());
+  if (by_statistics == all.size())
+    text += " in their statistics";
+  else if (by_statistics > 0)
+    text += fmt::format(", {} of them in their statistics alone", by_statistics);
   if (nearest && share(*nearest) > 0)
     text += fmt::format("; the nearest to its limit is off by {} of {}, {}",
                         in_words(nearest->difference.size), in_words(nearest->difference.allowed),

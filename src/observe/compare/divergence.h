@@ -30,8 +30,8 @@ std::optional<Divergence> first_divergence(const std::vector<Compared>& all, con
                                            const std::vector<TrainingDifference>& loop = {},
                                            const DumpFile* bench = nullptr);
 
-// "no divergence: 132 tensors of 60 calls agree ...", where there is none. `bare`: of how many more
-// the dumps have nothing to compare.
+// "no divergence: 132 tensors of 60 calls agree in their statistics ...", where there is none; of
+// elements without the last words. `bare`: of how many more the dumps have nothing to compare.
 std::string agreement(const std::vector<Compared>& all, std::size_t bare = 0);
 
 // "0.097", "4e-06"; "not finite".

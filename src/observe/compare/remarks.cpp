@@ -32,11 +32,6 @@ bool are_told_apart(const std::vector<const Compared*>& off,
   return right.size() >= 2 && !off.empty() && median(sizes(right)) <= 0.05 * median(sizes(off));
 }
 
-bool is_by_statistics(const Compared& c) {
-  const std::string& of = c.difference.of;
-  return of == "Norm" || of == "Max" || of == "Min" || of == "Mean";
-}
-
 bool has_part(const Compared& c, Part part) { return c.records.npu && c.records.npu->part == part; }
 
 // A table that agrees as far as statistics see it, in what it gives too: a call of a module that
@@ -53,6 +48,22 @@ bool is_table_alike(const std::vector<Compared>& all, const Compared& c) {
            return other.moment.entry == c.moment.entry && has_part(other, Part::Parameter) &&
                   is_matrix(other);
          });
+}
+
+// Whether what two tables give was added up, and the sum agreed: tokens in another order would have
+// met other positions, which changes its norm by more than the rounding of float32.
+bool has_agreed_behind_two_tables(const std::vector<Compared>& all, const Compared& first) {
+  constexpr double kTight = 1e-4;
+  int tables = 0;
+  for (const Compared& c : all) {
+    if (&c == &first) break;
+    if (is_table_alike(all, c))
+      ++tables;
+    else if (tables > 1 && c.moment.entry->npu->is_module && is_by_statistics(c) &&
+             c.difference.allowed < kTight && !has_part(c, Part::Parameter))
+      return true;
+  }
+  return false;
 }
 
 // Whether the module of the same name in another layer took the same: rows in another order would
@@ -75,6 +86,11 @@ bool has_agreed_in_another_layer(const std::vector<Compared>& all, const Compare
 }
 
 }  // namespace
+
+bool is_by_statistics(const Compared& c) {
+  const std::string& of = c.difference.of;
+  return of == "Norm" || of == "Max" || of == "Min" || of == "Mean";
+}
 
 std::string data_remark(const std::vector<Compared>& all, const Compared& first) {
   const bool is_seen_by_statistics = std::ranges::any_of(all, [&](const Compared& c) {
@@ -119,6 +135,7 @@ std::string order_remark(const std::vector<Compared>& all, const Compared& first
   const Entry& e = *first.moment.entry->npu;
   if (!e.is_module || e.direction != Direction::Forward || !is_by_statistics(first)) return "";
   if (record_of(first).part == Part::Input && !has_agreed_in_another_layer(all, first) &&
+      !has_agreed_behind_two_tables(all, first) &&
       std::ranges::any_of(all, [&](const Compared& c) { return is_table_alike(all, c); }))
     return "; statistics see no order: whether a table before it was read in the same one, by the "
            "same tokens, dumps of `--task tensor` say";

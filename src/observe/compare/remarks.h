@@ -8,6 +8,9 @@
 
 namespace aloft::compare {
 
+// Whether its figures are what was compared, and not its elements or a checksum.
+bool is_by_statistics(const Compared& c);
+
 // Of an update, or of a parameter that earlier ones have made: where all that are off are of one
 // group (matrices, which decay by the usual rule, or what is none; or modules of one class) and all
 // others agree, which it is: "; only ...". Else "".
@@ -16,8 +19,8 @@ std::string group_remark(const std::vector<Compared>& all, const Compared& first
 
 // Of what a product gives that takes the same as in the other run, as far as statistics see it:
 // they see no order. So of what a call takes that is made of what a table before it gives: tokens
-// in another order have its rows in another one. "" where elements were compared, or the order of
-// what is taken makes no difference to what is given.
+// in another order have its rows in another one. "" where elements were compared, the order of what
+// is taken makes no difference to what is given, or what agreed before would not have agreed so.
 std::string order_remark(const std::vector<Compared>& all, const Compared& first);
 
 // Of what a table gives, such as an embedding, whose parameters are the same in both runs: that it

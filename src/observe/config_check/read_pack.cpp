@@ -128,7 +128,10 @@ class Reader {
         add_setting(key + "." + std::to_string(i), v.items[i], to);
       return;
     }
-    Setting s{key, value_of(v), "", defaults_.contains(key)};
+    // Of an option without a value msprobe takes the next option for it.
+    const bool is_flag = !has_ours_ && v.kind == Kind::Text && v.text.starts_with("--");
+    Setting s{key, is_flag ? nlohmann::ordered_json(true) : value_of(v), "",
+              defaults_.contains(key)};
     if (harmless_.contains(key)) s.is_harmless = true;
     if (decisive_.contains(key)) s.is_harmless = false;
     s.is_untyped = v.kind == Kind::Text && (!untyped_ || untyped_->contains(key));

@@ -34,6 +34,14 @@ std::string plain_text(const Json& v) {
   if (v.is_string()) return v.get<std::string>();
   if (v.is_number_float() && !std::isfinite(v.get<double>()))  // JSON has none
     return shortest(v.get<double>());
+  if (v.is_array()) {  // as Python prints it, and so msprobe
+    std::string text;
+    for (const Json& item : v)
+      text += (text.empty() ? "" : ", ") +
+              (item.is_string() ? item.dump(-1, ' ', false, Json::error_handler_t::replace)
+                                : plain_text(item));
+    return "[" + text + "]";
+  }
   return v.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

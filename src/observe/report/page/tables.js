@@ -31,7 +31,7 @@ function count(n) {
 }
 
 function duration(s) {
-  if (s < 1) return digits(s * 1000, s < 0.1 ? 1 : 0) + " ms";
+  if (s < 1) return digits(s * 1000, s < 0.001 ? 3 : s < 0.1 ? 1 : 0) + " ms";
   if (s < 120) return digits(s, 1) + " s";
   const m = Math.floor(s / 60);
   return m < 120 ? `${m} min ${Math.round(s % 60)} s` : `${Math.floor(m / 60)} h ${m % 60} min`;
@@ -60,7 +60,8 @@ function header() {
   if (run.device && run.device !== "cpu")
     byId("status").append(element("br"), `device ${run.device}` +
       (run.device_is_simulated ? ", simulated: rates and times are the simulation's" : ""));
-  if (run.error) byId("status").append(element("pre", "", run.error.text));
+  byId("error").hidden = !run.error;
+  byId("error").textContent = run.error ? run.error.text : "";
   byId("footer").textContent =
     `Aloft ${run.aloft || ""} · seed ${run.seed} · ${run.mode} mode · ${run.threads} threads` +
     (run.signature ? ` · plan ${run.signature}` : "");

@@ -33,16 +33,16 @@
     for (const [step, rule, layer, text] of trends.alerts) {
       const key = step + rule;
       if (!rows.has(key)) rows.set(key, { step, rule, places: [] });
-      rows.get(key).places.push([layer || "the loss", text]);
+      rows.get(key).places.push(layer ? [element("code", "", layer), ": " + text] : [text]);
     }
     return [...rows.values()];
   }
 
   function where(list) {
-    const one = ([layer, text]) => element("div", "", element("code", "", layer), " ", text);
+    const one = (place) => element("div", "", ...place);
     if (list.length <= 3) return element("div", "", ...list.map(one));
-    const fold = element("details", "", element("summary", "", `${list.length} layers, the first `,
-                                                element("code", "", list[0][0]), " ", list[0][1]));
+    const fold = element("details", "", element("summary", "", `${list.length} places, the first: `,
+                                                ...list[0].map((part) => part.cloneNode?.(true) ?? part)));
     fold.append(...list.map(one));
     return fold;
   }
