@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/ordered_json.h"
 #include "data/chat/chat_template.h"
+#include "parity/parity_row.h"
 
 namespace aloft {
 namespace {
@@ -45,6 +46,7 @@ std::string difference(const ordered_json& want, const std::string& source,
 TEST(ChatTemplates, OfTenModelsAreRenderedAsTransformersDoes) {
   const ordered_json models = fixture("models.json");
   std::size_t rendered = 0;
+  parity::ParityRow row("templates", "conversations by the forms of ten models that differ", 0);
   for (const ordered_json& one : models["cases"]) {
     ChatInput input;
     input.messages = one["messages"];
@@ -53,7 +55,8 @@ TEST(ChatTemplates, OfTenModelsAreRenderedAsTransformersDoes) {
     input.variables = models["given"];
     if (one.contains("variables")) input.variables.update(one["variables"]);
     const std::string name = one["template"];
-    EXPECT_EQ(difference(one, models["templates"][name], input), "") << name << one.dump();
+    const std::string differs = difference(one, models["templates"][name], input);
+    row.see(differs.empty() ? 0 : 1, 0, 1, name + one.dump() + differs);
     rendered += one.contains("text");
   }
   EXPECT_GT(rendered, 200u);
@@ -65,8 +68,11 @@ TEST(ChatTemplates, PiecesOfTheLanguageAreAsInJinja) {
   ChatInput input;
   input.messages = pieces["messages"];
   input.variables = pieces["given"];
-  for (const ordered_json& one : pieces["cases"])
-    EXPECT_EQ(difference(one, one["piece"], input), "") << one["piece"];
+  parity::ParityRow row("templates", "pieces of Jinja that differ", 0);
+  for (const ordered_json& one : pieces["cases"]) {
+    const std::string differs = difference(one, one["piece"], input);
+    row.see(differs.empty() ? 0 : 1, 0, 1, one["piece"].get<std::string>() + ": " + differs);
+  }
   EXPECT_GT(pieces["cases"].size(), 150u);
 }
 

@@ -18,6 +18,7 @@
 #include "ops/binary.h"
 #include "optim/sgd.h"
 #include "parity/fixture.h"
+#include "parity/parity_row.h"
 #include "types/tolerance.h"
 
 namespace aloft::parity {
@@ -142,13 +143,17 @@ TEST_P(DecoderParity, SinglePrecision) {
   models::CausalLm& model = *made;
   models::load_huggingface(c.folder, model);
   const Arrays got = score(c, model, mode());
+  ParityRow row("decoder", in_mode(c.name, mode() == Mode::Eager) + ", fp32: share of the limit",
+                1);
+  const auto see = [&](const std::string& name, const HostArray& result, const HostArray& want,
+                       double limit) { row.see(error_of(result, want), 0, limit, name); };
   for (const char* name : {"logits", "loss"})
-    EXPECT_LE(error_of(got.at(name), c.expected.at(name)), c.single_limit(name)) << name;
+    see(name, got.at(name), c.expected.at(name), c.single_limit(name));
   ASSERT_EQ(model.parameters().size(), c.folder.stored.size());
   for (const VariablePtr& p : model.parameters()) {
     const HostArray want = c.gradient(p->name.str());
     const double limit = c.single_limit(c.gradient_name(p->name.str()));
-    EXPECT_LE(error_of(got.at(p->name.str()), want), limit) << p->name.str();
+    see(p->name.str(), got.at(p->name.str()), want, limit);
     for (const auto& [wrong, gradient] : wrong_gradients(want))
       EXPECT_GT(error_of(gradient, want), limit) << p->name.str() << ": " << wrong;
   }
@@ -179,6 +184,9 @@ void expect_wrong_gradients_noticed(const HostArray& right, const auto& problem)
 
 TEST_P(DecoderParity, LowPrecision) {
   const Checkpoint& c = checkpoint_;
+  ParityRow row(
+      "decoder",
+      in_mode(c.name, mode() == Mode::Eager) + ", bf16 and fp16: tensors beyond their band", 0);
   for (const LowLevel& low :
        {LowLevel{"O1:bf16", DType::BF16, 1}, LowLevel{"O2:bf16", DType::BF16, 1},
         LowLevel{"O1:fp16", DType::F16, 1024}, LowLevel{"O2:fp16", DType::F16, 1024}}) {
@@ -193,7 +201,10 @@ TEST_P(DecoderParity, LowPrecision) {
       return chain_tolerance(low.type, passes * roundings(c.folder.spec));
     };
     const HostArray &logits = c.expected.at("logits"), &loss = c.expected.at("loss");
-    EXPECT_EQ(judge.problem("logits", got.at("logits"), logits, cap(1)), "");
+    const auto see = [&](const std::string& name, const std::string& problem) {
+      row.see(problem.empty() ? 0 : 1, 0, 1, std::string(low.name) + ", " + name + ": " + problem);
+    };
+    see("logits", judge.problem("logits", got.at("logits"), logits, cap(1)));
     EXPECT_GT(norm_error(got.at("logits"), logits), judge.own_norm_error("logits") / 4)
         << "the low type was not used";
     EXPECT_LE(error_of(got.at("loss"), loss), judge.loss_limit(logits, loss, c.rows()));
@@ -204,7 +215,7 @@ TEST_P(DecoderParity, LowPrecision) {
       const auto problem = [&, want = c.gradient(p)](const HostArray& g) {
         return judge.problem(c.gradient_name(p), g, want, cap(2));
       };
-      EXPECT_EQ(problem(got.at(p)), "");
+      see(p, problem(got.at(p)));
       expect_wrong_gradients_noticed(got.at(p), problem);
     }
   }
@@ -231,15 +242,6 @@ HostArray run_tokens(Programs& programs, const char* name, const HostArray& toke
   return logits;
 }
 
-// Those whose fixture has what they say.
-std::vector<std::string> models_that_say() {
-  std::vector<std::string> names = fixture_models();
-  std::erase_if(names, [](const std::string& name) {
-    return !read_arrays(name + "/expected.safetensors").contains("greedy");
-  });
-  return names;
-}
-
 class GreedyTokens : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(GreedyTokens, AreTransformersWithACacheAndWithout) {
@@ -263,6 +265,8 @@ TEST_P(GreedyTokens, AreTransformersWithACacheAndWithout) {
   add("next", 1, decoded);
   add("whole", said + more - 1, [&](const Tensor& t) { return (*model)(t); });
   programs.finish();
+  ParityRow with("decoder", c.name + ", greedy tokens with a cache that differ", 0);
+  ParityRow without("decoder", c.name + ", greedy tokens without a cache that differ", 0);
   HostArray whole = HostArray::zeros(DType::I64, {rows, said + more - 1});
   HostArray next = HostArray::zeros(DType::I64, {rows, 1});
   for (std::int64_t r = 0; r < rows; ++r)
@@ -273,8 +277,9 @@ TEST_P(GreedyTokens, AreTransformersWithACacheAndWithout) {
     const auto uncached = likeliest(run_tokens(programs, "whole", whole), said + t - 1);
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::int64_t expected = want[r * more + t].whole();
-      EXPECT_EQ(cached[r], expected) << "row " << r << " token " << t << " with a cache";
-      EXPECT_EQ(uncached[r], expected) << "row " << r << " token " << t << " without";
+      const std::string where = "row " + std::to_string(r) + " token " + std::to_string(t);
+      with.see(static_cast<double>(cached[r] != expected), 0, 1, where);
+      without.see(static_cast<double>(uncached[r] != expected), 0, 1, where);
       next[r] = static_cast<double>(expected);
       if (t + 1 < more) whole[r * (said + more - 1) + said + t] = static_cast<double>(expected);
     }
@@ -302,12 +307,14 @@ TEST_P(GreedyTokens, OfPaddedPromptsAreTransformersToo) {
                        {"logits", model->decode(in.at(0), cache)}};
                  });
   programs.finish();
+  ParityRow row("decoder", c.name + ", greedy tokens of padded prompts that differ", 0);
   HostArray next = HostArray::zeros(DType::I64, {rows, 1});
   for (std::int64_t t = 0; t < more; ++t) {
     const auto got = t == 0 ? likeliest(run_tokens(programs, "prompt", prompt), said - 1)
                             : likeliest(run_tokens(programs, "next", next), 0);
     for (std::int64_t r = 0; r < rows; ++r) {
-      EXPECT_EQ(got[r], want[r * more + t].whole()) << "row " << r << " token " << t;
+      row.see(static_cast<double>(got[r] != want[r * more + t].whole()), 0, 1,
+              "row " + std::to_string(r) + " token " + std::to_string(t));
       next[r] = want[r * more + t];
     }
   }
@@ -319,7 +326,7 @@ std::string test_name(const std::string& folder) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(HuggingFace, GreedyTokens, ::testing::ValuesIn(models_that_say()),
+INSTANTIATE_TEST_SUITE_P(HuggingFace, GreedyTokens, ::testing::ValuesIn(fixture_models()),
                          [](const auto& info) { return test_name(info.param); });
 INSTANTIATE_TEST_SUITE_P(HuggingFace, DecoderParity,
                          ::testing::Combine(::testing::ValuesIn(fixture_models()),

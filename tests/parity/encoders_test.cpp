@@ -21,6 +21,7 @@
 #include "ops/cross_entropy.h"
 #include "optim/sgd.h"
 #include "parity/fixture.h"
+#include "parity/parity_row.h"
 #include "types/tolerance.h"
 
 namespace aloft::parity {
@@ -139,8 +140,11 @@ TEST_P(EncoderParity, SinglePrecision) {
   const auto limit = [&](const std::string& result) {
     return std::max(1e-5, 2 * c.error_of_torch(result));
   };
-  EXPECT_LE(error_of(got.logits, c.expected.at("logits")), limit("logits"));
-  EXPECT_LE(error_of(got.loss, c.expected.at("loss")), limit("loss"));
+  ParityRow row(
+      "encoder",
+      in_mode(std::get<0>(GetParam()), mode() == Mode::Eager) + ", fp32: share of the limit", 1);
+  row.see(error_of(got.logits, c.expected.at("logits")), 0, limit("logits"), "logits");
+  row.see(error_of(got.loss, c.expected.at("loss")), 0, limit("loss"), "loss");
   const std::vector<VariablePtr> parameters = model->parameters();
   ASSERT_EQ(parameters.size(), c.folder.stored.size());
   ASSERT_EQ(parameters.size(), got.gradients.size());
@@ -155,7 +159,7 @@ TEST_P(EncoderParity, SinglePrecision) {
                                                     2 * c.error_of_torch(c.gradient_name(p))));
       continue;
     }
-    EXPECT_LE(error_of(got.gradients[i], want), limit(c.gradient_name(p)));
+    row.see(error_of(got.gradients[i], want), 0, limit(c.gradient_name(p)), p);
     for (const auto& [wrong, gradient] : wrong_gradients(want))
       EXPECT_GT(error_of(gradient, want), limit(c.gradient_name(p))) << wrong;
   }
@@ -177,6 +181,10 @@ struct LowLevel {
 
 TEST_P(EncoderParity, LowPrecision) {
   const Checkpoint& c = checkpoint_;
+  ParityRow row("encoder",
+                in_mode(std::get<0>(GetParam()), mode() == Mode::Eager) +
+                    ", bf16 and fp16: tensors beyond their band",
+                0);
   for (const LowLevel& low :
        {LowLevel{"O1:bf16", DType::BF16, 1}, LowLevel{"O2:bf16", DType::BF16, 1},
         LowLevel{"O1:fp16", DType::F16, 1024}, LowLevel{"O2:fp16", DType::F16, 1024}}) {
@@ -191,7 +199,10 @@ TEST_P(EncoderParity, LowPrecision) {
     const auto cap = [&](int passes) {
       return chain_tolerance(low.type, passes * roundings(c.folder.spec));
     };
-    EXPECT_EQ(judge.problem("logits", got.logits, logits, cap(1)), "");
+    const auto see = [&](const std::string& name, const std::string& problem) {
+      row.see(problem.empty() ? 0 : 1, 0, 1, std::string(low.name) + ", " + name + ": " + problem);
+    };
+    see("logits", judge.problem("logits", got.logits, logits, cap(1)));
     EXPECT_GT(norm_error(got.logits, logits), judge.own_norm_error("logits") / 4)
         << "the low type was not used";
     EXPECT_LE(error_of(got.loss, loss), judge.loss_limit(logits, loss, logits.shape[0]));
@@ -206,7 +217,7 @@ TEST_P(EncoderParity, LowPrecision) {
         continue;
       }
       const auto problem = [&](const HostArray& g) { return judge.problem(name, g, want, cap(2)); };
-      EXPECT_EQ(problem(got.gradients[i]), "");
+      see(p, problem(got.gradients[i]));
       for (const auto& wrongs : {wrong_elements(got.gradients[i]), wrong_gradients(want)})
         for (const auto& [wrong, gradient] : wrongs) EXPECT_NE(problem(gradient), "") << wrong;
     }

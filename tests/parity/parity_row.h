@@ -38,4 +38,9 @@ class ParityRow {
   int seen_ = 0;
 };
 
+// What is compared, compiled or op by op.
+inline std::string in_mode(const std::string& name, bool is_eager) {
+  return name + (is_eager ? ", eager" : "");
+}
+
 }  // namespace aloft::parity

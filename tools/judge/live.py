@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Runs `aloft score` beside PyTorch: the committed GPT-2 fixtures and models drawn just now; before
-them, what the committed fixtures of optimizers, schedules and loss scalers say of this build.
+them, what the committed fixtures say of this build: optimizers, schedules and loss scalers, every family
+of decoders and encoders, both spellings of config.json, tokens of greedy generation and of beams,
+chat templates.
 
 For every model and precision: logits, loss and all gradients of Aloft against the float64 judge
 (largest difference over largest magnitude of each tensor), with PyTorch's own error in the same
@@ -158,7 +160,8 @@ def row_text(model, precision, mode, rows, wrong):
 
 
 # Programs of the tests that print a row for each rule: what it is, the largest error, its bound.
-PARITIES = ["parity_optimizer_rules", "parity_schedules", "parity_scaler", "e2e_apex"]
+PARITIES = ["parity_optimizer_rules", "parity_schedules", "parity_scaler", "e2e_apex", "parity_decoders",
+            "parity_encoders", "parity_beams", "models", "data_chat"]
 
 
 def rules(programs):

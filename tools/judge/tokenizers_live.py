@@ -332,6 +332,12 @@ def compare(name, own, theirs, texts, decoded=None, decode=None):
     return len(wrong)
 
 
+# Expressions and special tokens of vocabularies that go by tiktoken's names.
+TIKTOKEN = {"cl100k_base": (LLAMA3, {"<|endoftext|>": 100257}), "o200k_base": (O200K, {"<|endoftext|>": 199999}),
+            "r50k_base": (GPT2, {"<|endoftext|>": 50256}), "qwen": (QWEN2, {"<|endoftext|>": 151643})}
+SENTENCEPIECE = ("sentencepiece-unigram", "sentencepiece-bpe")
+
+
 def judge_lines(program, names, lines, scratch):
     failures = 0
     sample = [text_of(line) for line in lines[:20000]]
@@ -371,9 +377,7 @@ def judge_tiktoken(program, names, lines, scratch):
     letters = {chr(c): b for b, c in enumerate(letters_of_bytes())}
     vocab = sorted((i, token) for token, i in base.get_vocab(with_added_tokens=False).items())
     ranks = {bytes(letters[c] for c in token): i for i, token in vocab}
-    patterns = {"cl100k_base": (LLAMA3, {"<|endoftext|>": 100257}), "o200k_base": (O200K, {"<|endoftext|>": 199999}),
-                "r50k_base": (GPT2, {"<|endoftext|>": 50256}), "qwen": (QWEN2, {"<|endoftext|>": 151643})}
-    for name, (pattern, special) in patterns.items():
+    for name, (pattern, special) in TIKTOKEN.items():
         if names and name not in names:
             continue
         folder = scratch / name
@@ -401,8 +405,8 @@ def judge_sentencepiece(program, names, lines, scratch):
     between cuts that are equally likely: such lines are told and do not count."""
     import sentencepiece
     failures = 0
-    for model in ("unigram", "bpe"):
-        name = f"sentencepiece-{model}"
+    for name in SENTENCEPIECE:
+        model = name.removeprefix("sentencepiece-")
         if names and name not in names:
             continue
         folder = scratch / name
@@ -487,7 +491,9 @@ def main():
     if not program.exists():
         sys.exit(f"{program} is missing: build the tests, target encode_texts")
     print(f"tokenizers {tokenizers.__version__}, Unicode {unicodedata.unidata_version} of Python")
-    failures = 0
+    failures, rows = 0, [*KINDS, *TIKTOKEN, *SENTENCEPIECE, *NORMALIZERS, *PRE_TOKENIZERS]
+    if unknown := sorted(set(options.only) - set(rows)):
+        sys.exit(f"no such rows: {', '.join(unknown)}; there are {', '.join(rows)}")
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         if not options.characters:

@@ -106,12 +106,21 @@ def loaded(model, weights, dtype):
     return model
 
 
+def generated(model, tokens):
+    """What greedy generation says behind the first half of the tokens, with and without padding on their left."""
+    prompt = tokens[:, :tokens.shape[1] // 2]
+    starts = np.arange(len(tokens), dtype=np.int32) * 3 % prompt.shape[1]
+    return {"prompt": prompt, "greedy": greedy(model, prompt, 0 * starts),
+            "starts": starts, "padded": greedy(model, prompt, starts)}
+
+
 def greedy(model, prompt, starts):
     """What follows the prompts, token by token, of which each begins at its start: the same with a cache and without,
     and no close call."""
     ids = torch.from_numpy(prompt)
     mask = (torch.arange(ids.shape[1])[None] >= torch.from_numpy(starts)[:, None]).long()
     start_mask = mask
+    model.generation_config.eos_token_id = None  # as many tokens of each
     with torch.no_grad():
         for _ in range(NEW_TOKENS):
             places = (mask.cumsum(-1) - 1).clamp(min=0)
@@ -133,11 +142,10 @@ def build_one(name):
     weights = draw_weights(made(config), config, rng)
     tokens = rng.integers(0, config.vocab_size, (batch, length), dtype=np.int64)
     targets = gpt2.next_token_targets(tokens)
-    prompt, starts = tokens[:, :length // 2], np.array([0, 3], dtype=np.int32)
     with in_double():
         model = loaded(made(config), weights, torch.float64)
         exact = gpt2.run(model, config.vocab_size, tokens, targets, torch.float64, None)
-        said, padded = greedy(model, prompt, 0 * starts), greedy(model, prompt, starts)
+        said = generated(model, tokens)
 
     def judge(dtype, autocast=None):
         return gpt2.run(loaded(made(config), weights, dtype), config.vocab_size, tokens, targets, dtype, autocast)
@@ -148,8 +156,7 @@ def build_one(name):
     own_error = {"torch_fp32_error": {n: measure.error(single[n], exact[n]) for n in exact}}
     for low_name, low in measure.LOW_TYPES.items():
         own_error |= measure.low_errors(low_name, [judge(torch.float32, low), judge(low)], exact)
-    arrays = {"tokens": tokens, "targets": targets, "loss": exact.pop("loss"),
-              "prompt": prompt, "greedy": said, "starts": starts, "padded": padded}
+    arrays = {"tokens": tokens, "targets": targets, "loss": exact.pop("loss"), **said}
     arrays |= {n: v.astype(np.float32) for n, v in exact.items()}
     return {
         f"{name}/config.json": json.loads(config.to_json_string()),

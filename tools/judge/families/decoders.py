@@ -14,6 +14,7 @@ from transformers import (LlamaConfig, LlamaForCausalLM, MistralConfig, MistralF
 import gpt2_model as gpt2
 import measure
 from families import Tensors
+from families.checkpoints import generated, loaded
 from in_double import in_double
 
 # name: (class, config, batch, length, seed)
@@ -121,6 +122,7 @@ def build_one(name):
     single = judge(*ask, dtype=torch.float32)
     with in_double():
         double = judge(*ask, dtype=torch.float64)
+        said = generated(loaded(made(config), weights, torch.float64), tokens)
     for n, of in exact.items():
         assert measure.error(single[n], of) < 1e-5, (name, n)
         assert measure.error(double[n], of) < 1e-12, (name, n)
@@ -128,7 +130,7 @@ def build_one(name):
     for low_name, low in measure.LOW_TYPES.items():
         runs = [judge(*ask, dtype=torch.float32, autocast=low), judge(*ask, dtype=low)]
         own_error |= measure.low_errors(low_name, runs, exact)
-    arrays = {"tokens": tokens, "targets": targets, "loss": exact.pop("loss")}
+    arrays = {"tokens": tokens, "targets": targets, "loss": exact.pop("loss"), **said}
     arrays |= {n: v.astype(np.float32) for n, v in exact.items()}
     return {
         f"{name}/config.json": json.loads(config.to_json_string()),

@@ -13,6 +13,8 @@ import torch
 import gpt2_model as gpt2
 import measure
 from families import Tensors
+from families.checkpoints import generated, loaded
+from in_double import in_double
 
 # name: (shape, batch, length, seed)
 MODELS = {
@@ -63,6 +65,8 @@ def build_one(name):
                 gpt2.judge(shape, weights, tokens, targets, dtype=low)]
         own_error |= measure.low_errors(low_name, runs, exact)
 
+    with in_double():
+        said = generated(loaded(gpt2.GPT2LMHeadModel(gpt2.config(shape)), weights, torch.float64), tokens)
     files = dict(weights)
     if name == "gpt2-odd":
         files, exact = bare(files), bare(exact)
@@ -73,7 +77,7 @@ def build_one(name):
 
     # The float64 results rounded once to float32: 6e-8 against a tolerance of 1e-5, half the bytes.
     arrays = {"tokens": tokens, "targets": targets, "loss": exact.pop("loss"),
-              "loss_next": loss_next}
+              "loss_next": loss_next, **said}
     arrays |= {n: v.astype(np.float32) for n, v in exact.items()}
     return {
         f"{name}/config.json": config_json(name, shape),
