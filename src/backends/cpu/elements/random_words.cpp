@@ -50,7 +50,7 @@ HWY_INLINE void put(const Counters& c, std::uint32_t* words) {
 
 // How many vectors of blocks are turned together: they hide each other's latency, as far as the
 // processor has registers.
-constexpr std::int64_t kTogether = HWY_MAX_BYTES == 64 ? 4 : 2;
+constexpr std::int64_t kTogether = HWY_MAX_BYTES == 64 ? 4 : 3;
 
 // Blocks [block, block + blocks).
 void words_of(const scalar::RandomKey& key, std::uint64_t block, std::int64_t blocks,
@@ -61,16 +61,20 @@ void words_of(const scalar::RandomKey& key, std::uint64_t block, std::int64_t bl
   const std::uint64_t k =
       scalar::mix64(scalar::mix64(key.seed + 0x9e3779b97f4a7c15u) + key.identity);
   const std::uint64_t when = (key.step << 20) + key.micro;
-  std::uint32_t k0[10] = {static_cast<std::uint32_t>(k)};
-  std::uint32_t k1[10] = {static_cast<std::uint32_t>(k >> 32)};
-  for (int round = 1; round < 10; ++round) {
-    k0[round] = k0[round - 1] + 0x9E3779B9u;
-    k1[round] = k1[round - 1] + 0xBB67AE85u;
+  // Whole vectors, which instructions take from memory.
+  constexpr int kRounds = 10;
+  HWY_ALIGN std::uint32_t k0[kRounds][HWY_MAX_BYTES / 4], k1[kRounds][HWY_MAX_BYTES / 4];
+  for (int round = 0; round < kRounds; ++round) {
+    const auto r = static_cast<std::uint32_t>(round);
+    hn::Store(hn::Set(d, static_cast<std::uint32_t>(k) + r * 0x9E3779B9u), d, k0[round]);
+    hn::Store(hn::Set(d, static_cast<std::uint32_t>(k >> 32) + r * 0xBB67AE85u), d, k1[round]);
   }
   const WordV when_low = hn::Set(d, static_cast<std::uint32_t>(when));
   const WordV when_high = hn::Set(d, static_cast<std::uint32_t>(when >> 32));
+  // Made once: it goes through memory.
+  const auto first = hn::Iota(d64, block);
   const auto start = [&](std::int64_t b) HWY_ATTR {
-    const auto at = hn::Iota(d64, block + static_cast<std::uint64_t>(b));
+    const auto at = hn::Add(first, hn::Set(d64, static_cast<std::uint64_t>(b)));
     return Counters{hn::BitCast(d, at), hn::BitCast(d, hn::ShiftRight<32>(at)), when_low,
                     when_high};
   };
@@ -79,8 +83,8 @@ void words_of(const scalar::RandomKey& key, std::uint64_t block, std::int64_t bl
     Counters c[kTogether];
 #pragma GCC unroll 4
     for (std::int64_t i = 0; i < kTogether; ++i) c[i] = start(b + i * lanes);
-    for (int round = 0; round < 10; ++round) {
-      const WordV r0 = hn::Set(d, k0[round]), r1 = hn::Set(d, k1[round]);
+    for (int round = 0; round < kRounds; ++round) {
+      const WordV r0 = hn::Load(d, k0[round]), r1 = hn::Load(d, k1[round]);
 #pragma GCC unroll 4
       for (std::int64_t i = 0; i < kTogether; ++i) turn(c[i], r0, r1);
     }
@@ -89,8 +93,8 @@ void words_of(const scalar::RandomKey& key, std::uint64_t block, std::int64_t bl
   }
   for (; b < blocks; b += lanes) {
     Counters last = start(b);
-    for (int round = 0; round < 10; ++round)
-      turn(last, hn::Set(d, k0[round]), hn::Set(d, k1[round]));
+    for (int round = 0; round < kRounds; ++round)
+      turn(last, hn::Load(d, k0[round]), hn::Load(d, k1[round]));
     put(last, words + 4 * b);
   }
 }

@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "backends/cpu/update/rounded_tiles.h"
-#include "backends/cpu/vectors/vectors-inl.h"
+#include "backends/cpu/vectors/pairs-inl.h"
 #include "scalar/stochastic_rounding.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -19,30 +19,59 @@ using scalar::BlockForm;
 using Unsigned = hn::RebindToUnsigned<Floats>;
 using WordV = hn::Vec<Unsigned>;
 
-// The slot's 16 bits of each word.
-HWY_INLINE WordV bits_at(const std::uint32_t* words, int slot) {
+// The slot's 16 bits of each word: the upper or the lower ones.
+template <bool kUpper>
+HWY_INLINE WordV bits_at(const std::uint32_t* words) {
   const Unsigned d;
   const WordV w = hn::LoadU(d, words);
-  return slot % 2 == 0 ? hn::And(w, hn::Set(d, 0xffffu)) : hn::ShiftRight<16>(w);
+  return kUpper ? hn::ShiftRight<16>(w) : hn::And(w, hn::Set(d, 0xffffu));
+}
+
+template <bool kUpper>
+HWY_INLINE WordV rounded(FloatV x, const std::uint32_t* words) {
+  return hn::ShiftRight<16>(hn::Add(hn::BitCast(Unsigned(), x), bits_at<kUpper>(words)));
+}
+
+template <bool kUpper>
+HWY_INLINE void round_vector(FloatV x, const std::uint32_t* words, scalar::Bf16* to) {
+  const Unsigned d32;
+  const hn::Rebind<std::uint16_t, Floats> d16;
+  const WordV quiet = hn::Or(hn::ShiftRight<16>(hn::BitCast(d32, x)), hn::Set(d32, 0x40u));
+  const WordV out =
+      hn::IfThenElse(hn::RebindMask(d32, hn::IsNaN(x)), quiet, rounded<kUpper>(x, words));
+  hn::StoreU(hn::TruncateTo(d16, out), d16, reinterpret_cast<std::uint16_t*>(to));
+}
+
+template <bool kUpper>
+void round_by(const float* tile, const std::uint32_t* words, scalar::Bf16* to, std::int64_t n) {
+  const Floats d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+#if HWY_TARGET == HWY_AVX2
+  for (; i + 16 <= n; i += 16) {
+    const FloatV a = hn::LoadU(d, tile + i), b = hn::LoadU(d, tile + i + 8);
+    if (HWY_UNLIKELY(is_any_nan(a, b))) {
+      round_vector<kUpper>(a, words + i, to + i);
+      round_vector<kUpper>(b, words + i + 8, to + i + 8);
+      continue;
+    }
+    const __m256i bits =
+        lower_halves(rounded<kUpper>(a, words + i).raw, rounded<kUpper>(b, words + i + 8).raw);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), bits);
+  }
+#endif
+  for (; i + lanes <= n; i += lanes)
+    round_vector<kUpper>(hn::LoadU(d, tile + i), words + i, to + i);
+  for (; i < n; ++i)
+    to[i] = scalar::bf16_at_random(tile[i], scalar::rounding_bits_of(words[i], kUpper ? 1 : 0));
 }
 
 void round_all(const float* tile, const std::uint32_t* words, int slot, scalar::Bf16* to,
                std::int64_t n) {
-  const Floats d;
-  const Unsigned d32;
-  const hn::Rebind<std::uint16_t, Floats> d16;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const FloatV x = hn::LoadU(d, tile + i);
-    const WordV u = hn::BitCast(d32, x);
-    const WordV rounded = hn::ShiftRight<16>(hn::Add(u, bits_at(words + i, slot)));
-    const WordV quiet = hn::Or(hn::ShiftRight<16>(u), hn::Set(d32, 0x40u));
-    const WordV out = hn::IfThenElse(hn::RebindMask(d32, hn::IsNaN(x)), quiet, rounded);
-    hn::StoreU(hn::TruncateTo(d16, out), d16, reinterpret_cast<std::uint16_t*>(to + i));
-  }
-  for (; i < n; ++i)
-    to[i] = scalar::bf16_at_random(tile[i], scalar::rounding_bits_of(words[i], slot));
+  if (slot % 2 == 0)
+    round_by<false>(tile, words, to, n);
+  else
+    round_by<true>(tile, words, to, n);
 }
 
 // Of [0, n); NaN where one is.
