@@ -20,6 +20,7 @@ std::atomic<std::int64_t> asked_at = 0;  // nanoseconds of a clock that never st
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 std::atomic<bool> is_save_asked = false;
 int depth = 0;
+const char* what_is_left = "";
 
 const char* name_of(int signal) {
   return signal == SIGINT    ? "SIGINT"
@@ -108,8 +109,9 @@ void on_save_signal(int signal) {
 
 }  // namespace
 
-InterruptScope::InterruptScope() : is_outermost_(depth++ == 0) {
+InterruptScope::InterruptScope(const char* left) : is_outermost_(depth++ == 0) {
   if (!is_outermost_) return;
+  what_is_left = left;
   asking = 0;
   asked_at = 0;
   is_save_asked = false;
@@ -136,7 +138,7 @@ void InterruptScope::finishes(std::int64_t step) { finished_first = step; }
 bool InterruptScope::asked() { return asking != 0; }
 
 void InterruptScope::leave_if_asked() {
-  if (asked()) throw Interrupted(signal_name());
+  if (asked()) throw Interrupted(signal_name(), what_is_left);
 }
 
 bool InterruptScope::take_save_wish() { return is_save_asked.exchange(false); }

@@ -13,21 +13,22 @@
 
 namespace aloft {
 
-// Thrown where a signal has asked for the end and there is nothing to save yet: exit Interrupted.
+// Thrown where a signal has asked for the end and there is nothing to save: exit Interrupted.
 class Interrupted : public std::exception {
  public:
-  explicit Interrupted(const char* signal)
-      : text_("interrupted by " + std::string(signal) + ": nothing was begun, nothing is left") {}
+  Interrupted(const char* signal, const char* left)
+      : text_("interrupted by " + std::string(signal) + ": " + left) {}
   const char* what() const noexcept override { return text_.c_str(); }
 
  private:
   std::string text_;
 };
 
-// Scopes may be nested: the outermost one begins and ends it.
+// Scopes may be nested: the outermost one begins and ends it, and says what is left where it ends
+// before its time.
 class InterruptScope {
  public:
-  InterruptScope();
+  explicit InterruptScope(const char* left = "nothing was begun, nothing is left");
   ~InterruptScope();
   InterruptScope(const InterruptScope&) = delete;
   InterruptScope& operator=(const InterruptScope&) = delete;

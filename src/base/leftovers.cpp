@@ -2,12 +2,16 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <system_error>
 
+#include "base/error.h"
 #include "base/folder.h"
 #include "base/process.h"
 
@@ -50,6 +54,25 @@ bool is_old(const Path& path, std::int64_t writer) {
          (writer == ::getpid() && process_began - changed > std::chrono::seconds(2));
 }
 
+constexpr std::string_view kScratch = ".tmp";
+
+// `of`: what stands before the process in the name; "": anything.
+int remove_those(const Path& folder, const std::string& of) {
+  int removed = 0;
+  for (const Path& path : list_folder(folder)) {
+    const std::string name = path.filename().string();
+    if (!of.empty() &&
+        (!name.starts_with(of) || name.rfind(kScratch) + kScratch.size() != of.size()))
+      continue;
+    const auto writer = writer_of_temporary(name);
+    if (!writer || (is_running(*writer) && !is_old(path, *writer)) || is_held(path)) continue;
+    std::error_code failed;
+    fs::remove_all(path, failed);
+    removed += !failed;
+  }
+  return removed;
+}
+
 }  // namespace
 
 std::optional<std::int64_t> writer_of_temporary(std::string_view name) {
@@ -62,23 +85,25 @@ std::optional<std::int64_t> writer_of_temporary(std::string_view name) {
   return process_in(name.substr(at + 4), '.', "");
 }
 
-int remove_leftovers(const Path& folder) {
-  int removed = 0;
-  for (const Path& path : list_folder(folder)) {
-    const auto writer = writer_of_temporary(path.filename().string());
-    if (!writer || (is_running(*writer) && !is_old(path, *writer)) || is_held(path)) continue;
-    std::error_code failed;
-    fs::remove_all(path, failed);
-    removed += !failed;
-  }
-  return removed;
+int remove_leftovers(const Path& folder) { return remove_those(folder, ""); }
+
+int remove_leftovers_beside(const Path& beside) {
+  return remove_those(beside.has_parent_path() ? beside.parent_path() : Path("."),
+                      beside.filename().string().append(kScratch));
 }
 
 ScratchFolder::ScratchFolder(const Path& beside) {
   static std::atomic<int> counter{0};
-  path_ = beside;
-  path_ += ".tmp" + std::to_string(::getpid()) + "." + std::to_string(counter++);
-  make_folder(path_);
+  if (beside.has_parent_path()) make_folder(beside.parent_path());
+  for (;;) {
+    path_ = beside;
+    path_ += std::string(kScratch) + std::to_string(::getpid()) + "." + std::to_string(counter++);
+    if (::mkdir(system_path(path_), 0777) == 0) break;
+    if (errno != EEXIST)
+      throw EnvironmentError("E0604", "cannot create a folder")
+          .line("folder", path_.string())
+          .saw(std::generic_category().message(errno));
+  }
   held_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (held_ >= 0) ::flock(held_, LOCK_EX | LOCK_NB);  // where there are locks
 }

@@ -19,9 +19,12 @@ std::optional<std::int64_t> writer_of_temporary(std::string_view name);
 // may be another's by now, or one of another machine). What cannot be removed stays. Returns how
 // many went.
 int remove_leftovers(const Path& folder);
+// The same of those alone that a ScratchFolder(beside) has left, where others' files may lie, too.
+int remove_leftovers_beside(const Path& beside);
 
-// A folder `beside` + ".tmp" + this process + count, held while this object lives and removed with
-// it, unless it was renamed. EnvironmentError E0604.
+// A new folder `beside` + ".tmp" + this process + count, held while this object lives and removed
+// with it, unless it was renamed. What has such a name already stays as it is. EnvironmentError
+// E0604.
 class ScratchFolder {
  public:
   explicit ScratchFolder(const Path& beside);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/interrupt.h"
 #include "base/json.h"
 #include "base/output.h"
 #include "base/text.h"
@@ -39,7 +40,10 @@ std::vector<std::int32_t> tokens_of(const Corpus& corpus, const Tokenizer& token
     read_part(
         corpus, {i, 0, corpus.files[i].size},
         [&](std::string_view text) { return tokenizer.safe_cut(text); },
-        [&](std::string_view text) { tokenizer.encode_to(text, ids); });
+        [&](std::string_view text) {
+          InterruptScope::leave_if_asked();
+          tokenizer.encode_to(text, ids);
+        });
   }
   return ids;
 }
@@ -98,6 +102,7 @@ void eval_jsonl(const Options& o, const TextLossOptions& windows) {
   std::optional<JsonlEncoder> encoder;
   JsonlSetOptions whole;
   whole.length = std::numeric_limits<std::int32_t>::max();
+  whole.on_line = [] { InterruptScope::leave_if_asked(); };
   const JsonlSet set = read_jsonl(
       files,
       [&](JsonlKind kind) -> JsonlEncoder& {
@@ -125,6 +130,7 @@ void eval_jsonl(const Options& o, const TextLossOptions& windows) {
 }
 
 ExitCode eval(const Options& o) {
+  const InterruptScope interrupts("nothing is left");
   if (o.threads.value_or(0) > 0) host_threads().set_count(static_cast<int>(*o.threads));
   TextLossOptions windows = o.windows;
   windows.threads = static_cast<int>(o.threads.value_or(0));
@@ -153,7 +159,7 @@ Action eval_verb(CLI::App& app) {
       ->check(at_least(0))
       ->capture_default_str();
   app.add_option("--windows", o->windows.batch, "so many at a time")
-      ->check(at_least(1))
+      ->check(CLI::Range(std::int64_t{1}, TextLossOptions::kMostWindows))
       ->capture_default_str();
   add_precision(app, o->precision);
   add_threads(app, o->threads);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/generate_options.h"
@@ -118,6 +119,7 @@ ExitCode generate(GenerateOptions o) {
     generate_chat(o, saved);
     return ExitCode::Ok;
   }
+  const InterruptScope interrupts("what was written stays");
   std::optional<ChatPrompt> chat;
   if (is_answer) chat.emplace(saved, o.chat_template);
   std::vector<ModelPrompt> prompts;

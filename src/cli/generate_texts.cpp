@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/output.h"
@@ -20,6 +21,15 @@ namespace aloft::cli {
 namespace {
 
 constexpr std::int64_t kBatch = 8;
+
+// Enough of a prompt to know it by: some are books.
+std::string beginning_of(const std::string& prompt) {
+  constexpr std::size_t kMost = 120;
+  if (prompt.size() <= kMost) return in_shell(prompt);
+  std::size_t end = kMost;
+  while (end > 0 && (static_cast<unsigned char>(prompt[end]) & 0xc0) == 0x80) --end;
+  return in_shell(prompt.substr(0, end)) + "...";
+}
 
 // `is_full`: the context has no room for more of it.
 const char* end_name(TextEnd end, bool is_full) {
@@ -63,7 +73,7 @@ class Results {
       if (!is_answer_) show(p.text);
       return;
     }
-    log_info("prompt {} ({} token{})", in_shell(p.text), p.tokens.size(),
+    log_info("prompt {} ({} token{})", beginning_of(p.text), p.tokens.size(),
              p.tokens.size() == 1 ? "" : "s");
   }
 
@@ -135,7 +145,7 @@ void check_lengths(std::int64_t context, const std::vector<ModelPrompt>& prompts
       throw e;
     }
     log_warning("{}prompt {} has {} tokens: the last {} are read, there is no room for more",
-                p.place.empty() ? "" : p.place + ": ", in_shell(p.text), count, most);
+                p.place.empty() ? "" : p.place + ": ", beginning_of(p.text), count, most);
   }
 }
 
@@ -183,6 +193,7 @@ void draw_all(const GenerateOptions& o, const Tokenizer& tokenizer, Generator& g
   draw_texts(generator, starts, draw, [&](std::int64_t text, std::int32_t token) {
     const std::string more = texts[static_cast<std::size_t>(text)].add(token);
     if (grows) show(more);
+    InterruptScope::leave_if_asked();
   });
 }
 
@@ -251,6 +262,7 @@ void generate_beams(const GenerateOptions& o, SavedModel& saved,
     return BeamOptions{std::min(o.tokens, p.room), saved.tokenizer->vocab_size(), ends,
                        o.length_penalty};
   };
+  if (is_answer) check_lengths(saved.model->context(), prompts, is_answer);
   for (const ModelPrompt& p : prompts) {
     try {
       check_beams(generator, p.tokens, search_of(p));

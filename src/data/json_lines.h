@@ -34,10 +34,12 @@ class JsonLines {
   bool next(nlohmann::ordered_json& object);
 
   // Of the line that was read last: its number in the file, from 1 on, the offset of its first
-  // byte, and "a.jsonl:12".
+  // byte, and "a.jsonl:12"; before the first, "a.jsonl".
   std::uint64_t number() const { return number_; }
   std::uint64_t offset() const { return offset_; }
-  std::string place() const { return path_.string() + ":" + std::to_string(number_); }
+  std::string place() const {
+    return number_ > 0 ? path_.string() + ":" + std::to_string(number_) : path_.string();
+  }
   // Lines so far that were passed over.
   std::uint64_t empty_lines() const { return empty_lines_; }
 

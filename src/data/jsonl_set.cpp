@@ -138,13 +138,20 @@ JsonlSet read_jsonl(const std::vector<CorpusFile>& files,
     validation.push_back(train.back());
     train.pop_back();
   }
-  if (train.empty()) refuse_nothing(files, set);
-  if (options.validation > 0 && validation.empty())
-    throw UserError("E0512", "the share for validation holds no example")
+  if (train.empty() && validation.empty()) refuse_nothing(files, set);
+  if (train.empty() || (options.validation > 0 && validation.empty()))
+    throw UserError("E0512", train.empty()
+                                 ? "the share for validation leaves no example to train on"
+                                 : "the share for validation holds no example")
         .at(files.back().path.string())
-        .saw("data.validation = " + shortest(options.validation) + " of one line to learn from")
+        .saw("data.validation = " + shortest(options.validation) + " of " +
+             (sequences->size() == 1
+                  ? "one line"
+                  : grouped(static_cast<std::int64_t>(sequences->size())) + " lines") +
+             " to learn from")
         .need("one line or more in both parts, or 0: no validation")
-        .advice("more lines, or --set data.validation=0");
+        .advice(sequences->size() == 1 ? "more lines, or --set data.validation=0"
+                                       : "a smaller share, or --set data.validation=0");
   sequences->finish();
   set.kind = *kind;
   set.joined = encoder->joined();

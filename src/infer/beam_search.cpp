@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/text.h"
 #include "infer/likeliest.h"
 #include "infer/sampling.h"
@@ -152,6 +153,7 @@ BeamText search_beams(Generator& generator, std::span<const std::int32_t> prompt
     running = std::move(next);
     generator.reorder(from);
     generator.feed(tokens);
+    InterruptScope::leave_if_asked();
   }
   return {kept[0].tokens, kept[0].ended, kept[0].score};
 }

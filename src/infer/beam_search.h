@@ -31,7 +31,7 @@ struct BeamText {
 // it ends where no beam that goes on could be better than the worst of those that are kept, were it
 // to end there. UserError E0812 for an empty prompt or one row, E0700 where an option is out of
 // range, or the prompt and the tokens are more than the generator has room for; DivergedError E0813
-// where a logit is no finite number.
+// where a logit is no finite number; Interrupted (interrupt.h) where a signal asks for the end.
 BeamText search_beams(Generator& generator, std::span<const std::int32_t> prompt,
                       const BeamOptions& options);
 

@@ -17,6 +17,7 @@
 #include "files/safetensors.h"
 #include "frontend/amp.h"
 #include "frontend/description.h"
+#include "infer/tokenizer_of_folder.h"
 #include "models/model_json.h"
 #include "models/published_files.h"
 #include "models/state_dict.h"
@@ -115,6 +116,9 @@ SavedModel open_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, b
   if (path_exists(run / "tokenizer" / kTokenizerFile)) {
     saved.tokenizer = load_tokenizer(run / "tokenizer");
     need_own_tokenizer(*saved.tokenizer, run / "tokenizer", learnt_with(meta, run));
+    saved.has_other_tokenizer =
+        !saved.published.empty() &&
+        !is_tokenizer_of(*saved.tokenizer, run / "tokenizer", saved.published);
   }
   return saved;
 }
@@ -225,7 +229,8 @@ SavedModel describe_saved_model(const Path& path, const std::string& which, bool
             "folder (config.json and model.safetensors, or its index)");
   }
   saved.module().eval();
-  if (!saved.published.empty()) saved.ends = models::published_ends(saved.published);
+  if (!saved.published.empty() && !saved.has_other_tokenizer)
+    saved.ends = models::published_ends(saved.published);
   if (saved.tokenizer)
     if (const auto end = saved.tokenizer->end_of_text();
         end && std::ranges::find(saved.ends, *end) == saved.ends.end())

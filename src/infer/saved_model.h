@@ -27,6 +27,7 @@ struct SavedModel {
   std::function<void()> load;
   std::unique_ptr<Tokenizer> tokenizer;  // null where none lies beside the model
   Path published;  // published files of it (models/published_files.h); empty where there are none
+  bool has_other_tokenizer = false;  // a run's own, for which ids of `published` mean nothing
   std::vector<std::int32_t> ends;  // tokens that end a text: what `published` and the tokenizer say
   // What the file calls each parameter, and how it keeps it.
   std::map<std::string, models::StoredTensor> stored;

@@ -28,7 +28,8 @@ TextLossOptions settled(TextLossOptions o, const models::CausalLm& model) {
   if (o.stride == 0) o.stride = std::max<std::int64_t>(o.length / 2, 1);
   if (o.stride < 1 || o.stride > o.length)
     refuse("stride", o.stride, fmt::format("1 to the length, {}", o.length));
-  if (o.batch < 1) refuse("batch", o.batch, "1 or more");
+  if (o.batch < 1 || o.batch > TextLossOptions::kMostWindows)
+    refuse("batch", o.batch, fmt::format("1 to {}", TextLossOptions::kMostWindows));
   return o;
 }
 

@@ -16,7 +16,8 @@ struct TextLossOptions {
   // Tokens from one window to the next, each predicted in the first window that has it; at most
   // the length. 0: half of it.
   std::int64_t stride = 0;
-  std::int64_t batch = 1;  // windows at a time
+  static constexpr std::int64_t kMostWindows = 1 << 16;
+  std::int64_t batch = 1;  // windows at a time, 1 to kMostWindows
   int threads = 0;         // 0: all
 };
 
@@ -29,8 +30,8 @@ struct TextLoss {
 
 // The model is put into evaluation mode, and its parameters move into a program's arenas; they keep
 // their values. UserError E0812 for less than two tokens, E0700 for a length beyond the context or
-// an option below its range; DataError E0522 for a token outside the vocabulary; EnvironmentError
-// E0401.
+// an option out of its range; DataError E0522 for a token outside the vocabulary; EnvironmentError
+// E0401; Interrupted (interrupt.h) where a signal asks for the end.
 TextLoss loss_of_text(models::CausalLm& model, std::span<const std::int32_t> tokens,
                       const TextLossOptions& options);
 

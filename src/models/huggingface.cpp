@@ -216,6 +216,12 @@ bool are_alike(const ModelSpec& a, const ModelSpec& b) {
          });
 }
 
+// A null, and no missing key: that would be the id which transformers has for the family.
+void name_ends(const SaveOptions& o, nlohmann::json& config) {
+  const nlohmann::json end = o.end_of_text ? nlohmann::json(*o.end_of_text) : nlohmann::json();
+  config["bos_token_id"] = config["eos_token_id"] = end;
+}
+
 // The published one where there is one of this model, with another type of its file.
 nlohmann::json config_of(const ModelSpec& spec, const SaveOptions& o) {
   const char* type = o.dtype == DType::BF16  ? "bfloat16"
@@ -229,12 +235,17 @@ nlohmann::json config_of(const ModelSpec& spec, const SaveOptions& o) {
     // What it began from may have been trained without a head.
     if (!spec.family->published.fresh.empty())
       config["architectures"] = {spec.family->published.architecture};
+    // Of a classifier the ids are settings of the model: positions are counted behind padding.
+    if (o.has_other_tokenizer && spec.family->make_causal_lm) {
+      forget_token_ids(config);
+      config["pad_token_id"] = nullptr;
+      name_ends(o, config);
+    }
     return config;
   }
   nlohmann::json config = huggingface_config(spec);
   config["torch_dtype"] = type;
-  const nlohmann::json end = o.end_of_text ? nlohmann::json(*o.end_of_text) : nlohmann::json();
-  if (o.published.empty()) config["bos_token_id"] = config["eos_token_id"] = end;
+  if (o.published.empty() || o.has_other_tokenizer) name_ends(o, config);
   return config;
 }
 
@@ -336,7 +347,7 @@ void save_huggingface(const Path& folder, const nn::Module& model, const ModelSp
     }
   }
   writer.finish();
-  if (!o.published.empty()) copy_published_files(o.published, folder);
+  if (!o.published.empty()) copy_published_files(o.published, folder, !o.has_other_tokenizer);
   write_file_atomic(folder / "config.json", config_of(spec, o).dump(2) + "\n");
 }
 

@@ -62,7 +62,11 @@ struct SaveOptions {
   // A folder with the published files of a model of the same spec (published_files.h): what of its
   // config.json is no setting here stays as it was, and its other files lie beside. Empty: none.
   Path published = {};
-  std::optional<std::int32_t> end_of_text = std::nullopt;  // the token, where `published` is empty
+  // The token that ends a text, where `published` is empty or of another tokenizer.
+  std::optional<std::int32_t> end_of_text = std::nullopt;
+  // The model has learnt with another tokenizer than that of `published`: ids of tokens, and files
+  // of the tokenizer, are left out of what is taken from there.
+  bool has_other_tokenizer = false;
 };
 // Writes a folder that transformers loads: prefix, orientation, the masters' values. `spec` is what
 // the model was made of. UserError E0718 where transformers has no such family or no such type;

@@ -1,32 +1,64 @@
 #include "models/published_files.h"
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "base/error.h"
 #include "base/json.h"
 
 namespace aloft::models {
 
-void copy_published_files(const Path& from, const Path& to) {
+namespace {
+
+constexpr std::uint64_t kMostConfigBytes = 1 << 20;
+constexpr const char *kConfig = "config.json", *kGeneration = "generation_config.json";
+
+void copy(const Path& from, const Path& to, std::initializer_list<const char*> names) {
+  for (const char* name : names)
+    if (path_exists(from / name)) write_file_atomic(to / name, MappedFile(from / name).bytes());
+}
+
+// How text is drawn is the model's, whatever its tokens are called.
+void copy_without_ids(const Path& from, const Path& to) {
+  if (!path_exists(from)) return;
+  nlohmann::json config = parse_json(read_file(from, kMostConfigBytes));
+  if (!config.is_object()) return;
+  forget_token_ids(config);
+  write_file_atomic(to, json_text(config, 2) + "\n");
+}
+
+}  // namespace
+
+void forget_token_ids(nlohmann::json& config) {
+  // Those of transformers' GenerationConfig that do not end with "_token_id".
+  constexpr std::array kOthers = {
+      "suppress_tokens", "begin_suppress_tokens", "bad_words_ids",      "force_words_ids",
+      "sequence_bias",   "forced_decoder_ids",    "watermarking_config"};
+  std::vector<std::string> ids;
+  for (const auto& [key, value] : config.items())
+    if (key.ends_with("_token_id") || std::ranges::find(kOthers, key) != kOthers.end())
+      ids.push_back(key);
+  for (const std::string& key : ids) config.erase(key);
+}
+
+void copy_published_files(const Path& from, const Path& to, bool with_tokenizer) {
   make_folder(to);
-  for (const char* name :
-       {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
-        "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "vocab.txt",
-        "tokenizer.model", "chat_template.jinja", "chat_template.json"}) {
-    if (!path_exists(from / name)) continue;
-    const MappedFile file(from / name);
-    write_file_atomic(to / name, file.bytes());
-  }
+  copy(from, to, {kConfig});
+  if (!with_tokenizer) return copy_without_ids(from / kGeneration, to / kGeneration);
+  copy(from, to,
+       {kGeneration, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+        "added_tokens.json", "vocab.json", "merges.txt", "vocab.txt", "tokenizer.model",
+        "chat_template.jinja", "chat_template.json"});
 }
 
 std::vector<std::int32_t> published_ends(const Path& folder) {
-  for (const char* name : {"generation_config.json", "config.json"}) {
+  for (const char* name : {kGeneration, kConfig}) {
     if (!path_exists(folder / name)) continue;
-    constexpr std::uint64_t kLimit = 1 << 20;
-    const nlohmann::json config = parse_json(read_file(folder / name, kLimit));
+    const nlohmann::json config = parse_json(read_file(folder / name, kMostConfigBytes));
     if (!config.is_object())
       throw DataError("E0631", "a published file is no JSON object")
           .at((folder / name).string())

@@ -3,14 +3,20 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "base/file.h"
 
 namespace aloft::models {
 
-// Copies those that `from` has to `to`, which is made. EnvironmentError E0603 to E0605.
-void copy_published_files(const Path& from, const Path& to);
+// Copies those that `from` has to `to`, which is made; without those of the tokenizer and the chat
+// template that is written with it, where that is not wanted, and without the ids of its tokens in
+// generation_config.json. EnvironmentError E0603 to E0605.
+void copy_published_files(const Path& from, const Path& to, bool with_tokenizer = true);
+
+// Takes out of a config what names tokens by their ids: "eos_token_id", "bad_words_ids" ...
+void forget_token_ids(nlohmann::json& config);
 
 // The tokens that end a text: eos_token_id of generation_config.json, or of config.json where that
 // says none; one, a list, or none. DataError E0631 where they are no such numbers.

@@ -47,6 +47,11 @@ class Chat(ProgramTest):
         [text] = self.parsed("generate", "folder", "--prompt", prompt, "--temperature", 0, "--json", *options)
         return text["text"]
 
+    def test_a_message_too_long_for_beams_is_a_conversation_too_long(self):
+        said = self.aloft("generate", "model", "--message", "x" * 400, "--beams", 4, exit_code=2).stderr.decode()
+        self.assertIn("a conversation is longer than the context", said)
+        self.assertNotIn("beams", said)
+
     def test_the_history_is_what_the_template_makes_of_it(self):
         first, second = self.turns("the quick\nover\n", "--tokens", 9)
         self.assertEqual(first["text"], self.go_on("u:the quick\na:", "--tokens", 9))

@@ -2,8 +2,11 @@
 import array
 import json
 import re
+import signal
+import subprocess
+import time
 
-from program import ROOT, ProgramTest, main
+from program import ALOFT, ROOT, ProgramTest, main
 
 
 class Generate(ProgramTest):
@@ -56,6 +59,58 @@ class Generate(ProgramTest):
         said = self.aloft("generate", "run", "--prompt", "the quick brown fox", "--tokens", 1).stderr.decode()
         self.assertRegex(said, r"prompt .*the quick.* has 19 tokens: the last 7 are read")
         self.assertNotIn("are read", self.aloft("generate", "run", "--prompt", "the qui", "--tokens", 0).stderr.decode())
+
+    def test_of_a_long_prompt_the_beginning_is_said(self):
+        for more in ([], ["--samples", 2]):
+            said = self.aloft("generate", "run", "--prompt", "w\u00f6rd" * 5000, "--tokens", 1, *more).stderr.decode()
+            self.assertLess(max(map(len, said.splitlines())), 300)
+            self.assertIn("w\u00f6rdw\u00f6rd", said)
+            self.assertIn("has 25000 tokens", said)
+
+    def test_a_signal_ends_a_text_where_it_is(self):
+        endless = ["--tokens", 1 << 24]
+        (self.folder / "endless.txt").write_text("the\nquick\n")
+        asked = (("--prompt", "the", *endless), ("--prompt", "the", *endless, "--json"),
+                 ("--prompts", "endless.txt", *endless))
+        for number, words in zip((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), asked):
+            status, out, said = self.ended_by(number, "generate", "run", *words)
+            self.assertEqual(status, 130, said)
+            self.assertIn(f"interrupted by {number.name}: what was written stays", said)
+            self.assertEqual(len(out) > 0, words == asked[0])
+
+    def test_a_signal_ends_beams_and_an_evaluation(self):
+        self.aloft("train", "tiny.toml", "--out", "roomy", "--set", "model.context=100000", "--set", "data.length=8",
+                   "--set", "model.family=llama", "--steps", 1)
+        status, out, said = self.ended_by(signal.SIGTERM, "generate", "roomy", "--prompt", "the", "--beams", 8,
+                                          "--tokens", 90000)
+        self.assertEqual((status, out), (130, b""), said)
+        (self.folder / "vast.txt").write_text("the quick brown fox\n" * 200000)
+        with open(self.folder / "vast.jsonl", "w") as lines:
+            lines.write(json.dumps({"text": "the quick brown fox" * 20}) + "\n" + 200000 * '{"text": "the fox"}\n')
+        for file in ("vast.txt", "vast.jsonl"):
+            status, out, said = self.ended_by(signal.SIGINT, "eval", "run", "--data", file)
+            self.assertEqual((status, out), (130, b""), said)
+            self.assertIn("interrupted by SIGINT: nothing is left", said)
+
+    def ended_by(self, number, *words):
+        """Signalled two seconds after it has opened the model."""
+        running = subprocess.Popen([ALOFT, *map(str, words)], cwd=self.folder, env=self.environment,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))  # in a shell's `&`, too
+        first = running.stderr.readline()  # "reading run/..."
+        time.sleep(2)
+        self.assertIsNone(running.poll(), first)
+        running.send_signal(number)
+        try:
+            out, said = running.communicate(timeout=60)
+        finally:
+            running.kill()
+        return running.returncode, out, (first + said).decode()
+
+    def test_windows_at_a_time_have_an_end(self):
+        said = self.aloft("eval", "run", "--data", "text.txt", "--windows", 1 << 62, exit_code=2).stderr.decode()
+        self.assertIn("error E0700", said)
+        self.assertIn("--windows", said)
 
     def test_a_stop_string_ends_the_text_before_it(self):
         whole = self.text("--prompt", "the", "--tokens", 60, "--seed", 5).decode("utf-8", "replace")

@@ -4,9 +4,10 @@ import json
 import math
 import shutil
 import struct
+import subprocess
 import time
 
-from program import ProgramTest, main
+from program import ALOFT, ProgramTest, main
 from tensors import read_tensors, write_tensors
 
 
@@ -58,9 +59,59 @@ class HuggingFace(ProgramTest):
         (self.folder / "mine" / "notes").write_text("mine")
         self.assertIn("error E0820", self.refused("export", "hf", "base", "mine"))
         self.assertEqual([p.name for p in (self.folder / "mine").iterdir()], ["notes"])
-        self.assertFalse((self.folder / "mine.partial").exists())
         self.assertIn("error E0718", self.refused("export", "hf", "text.txt", "new"))
         self.assertFalse((self.folder / "new").exists())
+        self.assertEqual([], [p.name for p in self.folder.iterdir() if p.name.startswith(("mine.", "new."))])
+
+    def test_only_what_a_killed_export_left_is_removed(self):
+        others = [self.folder / name for name in ("beside.partial", "beside.aloft", "beside.tmp4194399.0",
+                                                  "another.aloft.tmp4194399.0", "beside.aloft.tmp4194399")]
+        left = self.folder / "beside.aloft.tmp4194399.0"  # of a process that no machine has
+        for folder in [*others, left]:
+            folder.mkdir()
+            (folder / "thesis.txt").write_text("mine")
+        self.aloft("export", "hf", "base", "beside")
+        for folder in others:
+            self.assertEqual((folder / "thesis.txt").read_text(), "mine")
+        self.assertFalse(left.exists())
+
+    def test_of_two_exports_to_one_name_one_is_there_whole(self):
+        self.aloft("train", "tiny.toml", "--set", "model.family=llama", "--set", "model.dim=32", "--set",
+                   "optimizer.lr=0.1", "--out", "wide")
+        self.aloft("export", "hf", "wide", "wide-folder")
+
+        def files(folder):
+            return {p.name: p.read_bytes() for p in (self.folder / folder).iterdir()}
+        models = {"base": files("folder"), "wide": files("wide-folder")}
+        for _ in range(6):
+            exports = {run: subprocess.Popen([ALOFT, "export", "hf", run, "one"], cwd=self.folder,
+                                             env=self.environment, stdout=subprocess.DEVNULL,
+                                             stderr=subprocess.PIPE) for run in models}
+            said = {run: e.communicate(timeout=300)[1].decode() for run, e in exports.items()}
+            ends = {run: e.returncode for run, e in exports.items()}
+            self.assertEqual(sorted(ends.values()), [0, 2], said)
+            [won], [lost] = ([run for run, e in ends.items() if e == status] for status in (0, 2))
+            self.assertIn("error E0820", said[lost])
+            self.assertEqual(files("one"), models[won])
+            shutil.rmtree(self.folder / "one")
+
+    def test_where_a_model_is_written(self):
+        """A link is followed; a folder that somebody stands in is not replaced under him; a name is needed."""
+        (self.folder / "linked").mkdir()
+        (self.folder / "link").symlink_to("linked")
+        self.aloft("export", "hf", "base", "link")
+        self.assertTrue((self.folder / "linked" / "config.json").exists())
+        self.assertTrue((self.folder / "link").is_symlink())
+        (self.folder / "broken").symlink_to("nowhere")
+        self.assertIn("error E0820", self.refused("export", "hf", "base", "broken"))
+        self.assertIn("error E0700", self.refused("export", "hf", "base", ""))
+        here = self.folder / "here"
+        here.mkdir()
+        for name in (".", here, "../here/"):
+            done = subprocess.run([ALOFT, "export", "hf", "../base", name], cwd=here, env=self.environment,
+                                  capture_output=True, timeout=300)
+            self.assertEqual((done.returncode, list(here.iterdir())), (2, []))
+            self.assertIn(b"error E0820", done.stderr)
 
     def test_what_ends_a_text_is_what_the_folder_says(self):
         asked = ["--prompt", "the", "--tokens", 8, "--temperature", 0, "--json"]
@@ -78,6 +129,62 @@ class HuggingFace(ProgramTest):
             said = self.refused("generate", "ends", *asked, exit_code=3)
             self.assertIn("error E0631", said)
             self.assertIn("generation_config.json", said)
+
+    def folder_with_ids(self, name, eos_token, template="{{ messages }}{{ eos_token }}"):
+        """One whose every file names tokens of its tokenizer."""
+        folder = self.folder / name
+        shutil.copytree(self.folder / "folder", folder)
+        ids = {"bos_token_id": 106, "eos_token_id": [101, 107], "pad_token_id": 3}
+        (folder / "config.json").write_text(json.dumps(self.config(name) | ids))
+        (folder / "generation_config.json").write_text(json.dumps(
+            ids | {"temperature": 0.5, "suppress_tokens": [5]}))
+        (folder / "tokenizer_config.json").write_text(json.dumps(
+            {"eos_token": eos_token, "tokenizer_class": "LlamaTokenizerFast"}))
+        (folder / "special_tokens_map.json").write_text(json.dumps({"eos_token": eos_token}))
+        (folder / "added_tokens.json").write_text(json.dumps({eos_token: 107}))
+        (folder / "chat_template.jinja").write_text(template)
+        return folder
+
+    def test_ids_of_a_folder_are_those_of_its_tokenizer(self):
+        """A run with a tokenizer of its own takes none of them, and what is exported names none."""
+        began = self.folder_with_ids("with-ids", "</s>")
+        asked = ["train", "tiny.toml", "--init", "with-ids", "--steps", 1]
+        for kind, name in (("char", "charred"), ("byte", "same")):
+            self.aloft(*asked, "--set", f'data.tokenizer={{ kind = "{kind}" }}', "--out", name)
+        said = self.aloft("export", "hf", "charred", "charred-hf").stderr.decode()
+        self.assertIn("chat template", said)
+        out = self.folder / "charred-hf"
+        config = self.config("charred-hf")
+        self.assertEqual([config[name + "_token_id"] for name in ("bos", "eos", "pad")], [None] * 3)
+        read = {name: json.loads((out / name).read_text()) for name in
+                ("generation_config.json", "tokenizer_config.json")}
+        self.assertEqual(read["generation_config.json"], {"temperature": 0.5})
+        self.assertEqual(read["tokenizer_config.json"]["tokenizer_class"], "PreTrainedTokenizerFast")
+        self.assertNotIn("eos_token", read["tokenizer_config.json"])
+        for gone in ("special_tokens_map.json", "added_tokens.json", "chat_template.jinja"):
+            self.assertFalse((out / gone).exists(), gone)
+        self.assertNotEqual((out / "tokenizer.json").read_bytes(), (began / "tokenizer.json").read_bytes())
+        # The folder's own tokenizer: all stays as it was.
+        self.aloft("export", "hf", "same", "same-hf")
+        for file in ("generation_config.json", "tokenizer_config.json", "special_tokens_map.json",
+                     "added_tokens.json", "chat_template.jinja", "tokenizer.json"):
+            self.assertEqual((self.folder / "same-hf" / file).read_bytes(), (began / file).read_bytes(), file)
+        self.assertEqual(self.config("same-hf")["eos_token_id"], [101, 107])
+        # What ends a text, where the model writes every token sooner or later.
+        for run, ends in (("charred", False), ("same", True), ("charred-hf", False), ("same-hf", True)):
+            [said] = self.parsed("generate", run, "--prompt", "the", "--tokens", 4000, "--temperature", 10,
+                                 "--json")
+            self.assertEqual(said["ended"], ends, run)
+
+    def test_a_template_stays_whose_tokens_the_tokenizer_has(self):
+        self.folder_with_ids("of-letters", "q")
+        self.aloft("train", "tiny.toml", "--init", "of-letters", "--steps", 1, "--set",
+                   'data.tokenizer={ kind = "char" }', "--out", "letters")
+        self.assertNotIn("chat template", self.aloft("export", "hf", "letters", "letters-hf").stderr.decode())
+        self.assertEqual((self.folder / "letters-hf" / "chat_template.jinja").read_text(),
+                         "{{ messages }}{{ eos_token }}")
+        said = json.loads((self.folder / "letters-hf" / "tokenizer_config.json").read_text())
+        self.assertEqual(said["eos_token"], "q")
 
     def test_what_is_frozen_stays(self):
         """To the bit, also where what is trained is kept in a low type beside its f32 masters; and a run goes on."""

@@ -240,6 +240,21 @@ TEST_F(JsonLines, AShareForValidationThatHoldsNothingIsRefused) {
   EXPECT_EQ(set_of({path}, {.length = 4}).train->size(), 1u);
 }
 
+TEST_F(JsonLines, AShareForValidationThatLeavesNothingIsRefused) {
+  const std::string line = "{\"prompt\": \"ab\", \"completion\": \"cd\"}\n";
+  for (const auto& [text, count] : {std::pair{line, "one line"}, {line + line, "2 lines"}}) {
+    const Path path = put("a.jsonl", text);
+    try {
+      set_of({path}, {.length = 4, .validation = 0.99});
+      FAIL();
+    } catch (const UserError& e) {
+      EXPECT_EQ(e.code(), "E0512");
+      EXPECT_NE(std::string(e.what()).find("0.99 of " + std::string(count)), std::string::npos)
+          << e.what();
+    }
+  }
+}
+
 TEST_F(JsonLines, FilesAreNamedOrMatched) {
   put("b.jsonl", "");
   put("a.jsonl", "");

@@ -75,6 +75,7 @@ TEST_F(Labelled, LinesThatAreNoneAreRefusedByNumber) {
     EXPECT_NE(said.find("t.jsonl:2"), std::string::npos) << said;
   }
   EXPECT_TRUE(refusal("\n\n").starts_with("E0515"));
+  EXPECT_EQ(refusal("").find("t.jsonl:"), std::string::npos);  // it has no line 0
   EXPECT_TRUE(refusal(good, 2).starts_with("E0512"));
   TemporaryFolder::put(folder_ / "p.jsonl", R"({"text": "a", "text_pair": "b", "label": 0})");
   EXPECT_THROW(read_labelled_texts(folder_ / "p.jsonl", *make_byte_tokenizer(), 8), DataError);

@@ -55,7 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         ensure(set.sequences->targets(i) > 0 && set.sequences->inputs(i) <= kLength,
                "a sequence fits, and something is learnt of it");
     } catch (const UserError& e) {
-      ensure(e.code() == "E0512" && share > 0, "one line has no part for validation");
+      ensure(e.code() == "E0512" && share > 0, "few lines have no two parts");
     } catch (const DataError& e) {
       ensure(e.code() == "E0511" || e.code() == "E0534" || e.code().starts_with("E054"),
              "what is refused is a line");

@@ -7,6 +7,7 @@
 #include <csignal>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "base/leftovers.h"
 #include "base/log.h"
 #include "temporary_folder.h"
@@ -160,6 +161,37 @@ TEST_F(Leftovers, AScratchFolderThatIsHeldStaysHoweverOldItLooks) {
   fs::last_write_time(scratch->path(), fs::file_time_type::clock::now() - std::chrono::hours(99));
   EXPECT_EQ(remove_leftovers(folder_.path()), 0);
   EXPECT_TRUE(fs::exists(scratch->path()));
+}
+
+TEST_F(Leftovers, BesideAPathOnlyThatPathsGo) {
+  const std::string gone = std::to_string((1 << 22) + 1);
+  for (const char* name : {"out.tmp", "out.tmpx.tmp", "outer.tmp", "x.out.tmp"})
+    fs::create_directories(folder_ / (name + gone + ".0"));
+  fs::create_directories(folder_ / "out.tmp");
+  EXPECT_EQ(remove_leftovers_beside(folder_ / "out"), 1);
+  for (const char* name : {"out.tmpx.tmp", "outer.tmp", "x.out.tmp"})
+    EXPECT_TRUE(fs::exists(folder_ / (name + gone + ".0"))) << name;
+  EXPECT_TRUE(fs::exists(folder_ / "out.tmp"));
+  EXPECT_FALSE(fs::exists(folder_ / ("out.tmp" + gone + ".0")));
+}
+
+TEST_F(Leftovers, AScratchFolderIsNeverOneThatIsThere) {
+  Path first = ScratchFolder(folder_ / "a").path();
+  // The next ones, as far as the test can tell: this process counts.
+  const std::string name = first.string();
+  const std::size_t dot = name.rfind('.');
+  const int count = std::stoi(name.substr(dot + 1));
+  for (int next = count + 1; next < count + 4; ++next) {
+    const Path taken = name.substr(0, dot + 1) + std::to_string(next);
+    fs::create_directories(taken);
+    folder_.put(taken / "thesis.txt", "mine");
+  }
+  {
+    const ScratchFolder scratch(folder_ / "a");
+    EXPECT_TRUE(list_folder(scratch.path()).empty());
+  }
+  for (int next = count + 1; next < count + 4; ++next)
+    EXPECT_TRUE(fs::exists(name.substr(0, dot + 1) + std::to_string(next) + "/thesis.txt"));
 }
 
 }  // namespace
