@@ -1,17 +1,10 @@
 // A conversation with a model: a line is said, the answer is shown as it grows.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <csignal>
-#include <cstring>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <utility>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -20,6 +13,7 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/generate_options.h"
+#include "cli/said_lines.h"
 #include "infer/chat_prompt.h"
 #include "infer/draw_texts.h"
 
@@ -32,107 +26,6 @@ constexpr const char* kHelp =
     "/exit   ends it, as Ctrl-D does\n"
     "/help   this\n"
     "Ctrl-C stops an answer. A space before a slash makes it a message.\n";
-
-volatile std::sig_atomic_t is_stopped = 0;
-int told[2] = {-1, -1};  // a pipe: a byte in it wakes whoever waits for a line, in any thread
-
-void on_interrupt(int) {
-  const int before = errno;
-  is_stopped = 1;
-  [[maybe_unused]] const ssize_t written = ::write(told[1], "", 1);  // full: it wakes already
-  errno = before;
-}
-
-// While it lives, Ctrl-C asks for the end of an answer, or of a line that is being written, and
-// ends nothing else. One that was ignored before stays ignored.
-class StopKey {
- public:
-  StopKey() {
-    if (::pipe2(told, O_CLOEXEC | O_NONBLOCK) != 0)
-      throw EnvironmentError("E0606", "a pipe cannot be opened").saw(std::strerror(errno));
-    struct sigaction handler {};
-    handler.sa_handler = on_interrupt;
-    handler.sa_flags = SA_RESTART;
-    ::sigaction(SIGINT, nullptr, &before_);
-    if (before_.sa_handler != SIG_IGN) ::sigaction(SIGINT, &handler, nullptr);
-  }
-  ~StopKey() {
-    ::sigaction(SIGINT, &before_, nullptr);
-    for (int& end : told) ::close(std::exchange(end, -1));
-  }
-  StopKey(const StopKey&) = delete;
-  StopKey& operator=(const StopKey&) = delete;
-  // Whether it was pressed since the last call.
-  static bool take() {
-    char bytes[64];
-    while (::read(told[0], bytes, sizeof bytes) > 0) {
-    }
-    const bool was = is_stopped != 0;
-    is_stopped = 0;
-    return was;
-  }
-  static bool is_pressed() { return is_stopped != 0; }
-
- private:
-  struct sigaction before_ {};
-};
-
-// Lines of stdin.
-class Lines {
- public:
-  // The next one without its end; nothing behind the last one. `interrupted` where Ctrl-C came
-  // first: what was written of the line is forgotten. EnvironmentError E0606 where stdin is not
-  // given: that is no end, and what is asked behind it would never be answered.
-  std::optional<std::string> next(bool& interrupted) {
-    interrupted = false;
-    for (;;) {
-      if (const std::size_t end = held_.find('\n', looked_); end != std::string::npos)
-        return taken(end);
-      looked_ = held_.size();
-      pollfd waits[] = {{STDIN_FILENO, POLLIN, 0}, {told[0], POLLIN, 0}};
-      if (::poll(waits, std::size(waits), -1) < 0) {
-        if (errno == EINTR) continue;  // Ctrl-C has written to the pipe
-        refuse();
-      }
-      if (StopKey::take()) {
-        held_.clear();
-        looked_ = 0;
-        interrupted = true;
-        return "";
-      }
-      if (waits[0].revents == 0) continue;
-      char bytes[1 << 16];
-      const ssize_t count = ::read(STDIN_FILENO, bytes, sizeof bytes);
-      if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-      if (count < 0) refuse();
-      if (count == 0) {  // the last line may have no end
-        if (held_.empty()) return std::nullopt;
-        return taken(held_.size());
-      }
-      held_.append(bytes, static_cast<std::size_t>(count));
-    }
-  }
-
- private:
-  // The line that ends at a byte.
-  std::string taken(std::size_t end) {
-    std::string line = held_.substr(0, end);
-    held_.erase(0, end + 1);
-    looked_ = 0;
-    if (line.ends_with('\r')) line.pop_back();
-    return line;
-  }
-
-  [[noreturn]] static void refuse() {
-    throw EnvironmentError("E0606", "the system does not give what is said to the model")
-        .at("stdin")
-        .saw(std::strerror(errno))
-        .advice("a terminal, a pipe or a file for stdin");
-  }
-
-  std::string held_;
-  std::size_t looked_ = 0;  // bytes of it that hold no end of a line
-};
 
 class Conversation {
  public:
@@ -149,16 +42,14 @@ class Conversation {
 
   void run() {
     const StopKey key;
-    Lines lines;
+    const std::unique_ptr<SaidLines> lines = said_lines();
     if (is_at_terminal_)
       print_talk("{} tokens of context; /help lists what else can be said\n", context_);
     for (;;) {
-      if (is_at_terminal_) show("> ");
       bool interrupted = false;
-      const std::optional<std::string> line = lines.next(interrupted);
+      const std::optional<std::string> line = lines->next(interrupted);
       if (!line) break;
       if (interrupted) {
-        if (is_at_terminal_) show("\n");
         print_talk("Ctrl-D or /exit ends the conversation\n");
         continue;
       }
@@ -171,7 +62,6 @@ class Conversation {
         obey(*line);
       }
     }
-    if (is_at_terminal_) show("\n");
   }
 
  private:

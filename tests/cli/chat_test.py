@@ -1,4 +1,5 @@
 """`aloft generate --chat` and `--message`: what is said, what is kept, and what ends what."""
+import fcntl
 import json
 import os
 import pty
@@ -7,7 +8,9 @@ import select
 import shutil
 import signal
 import subprocess
+import termios
 import time
+from contextlib import contextmanager
 
 from program import ALOFT, ProgramTest, main
 
@@ -20,6 +23,39 @@ TEMPLATE = """\
 {%- endfor -%}
 {%- if add_generation_prompt -%}a:{%- endif -%}
 """
+
+
+class Talk:
+    """What a program at a terminal shows, and what is typed there."""
+
+    def __init__(self, test, child, terminal):
+        self.test, self.child, self.terminal, self.shown = test, child, terminal, b""
+
+    def until(self, words):
+        """Waits for words, and forgets what came up to their end."""
+        end = time.monotonic() + 60
+        while words not in self.shown:
+            self.test.assertLess(time.monotonic(), end, self.shown)
+            if select.select([self.terminal], [], [], 0.2)[0]:
+                self.shown += os.read(self.terminal, 1 << 12)
+        self.shown = self.shown[self.shown.index(words) + len(words):]
+
+    def type(self, text):
+        data = text.encode()
+        while data:  # a terminal holds 4 KiB
+            data = data[os.write(self.terminal, data[:1024]):]
+            while select.select([self.terminal], [], [], 0.05)[0]:
+                self.shown += os.read(self.terminal, 1 << 16)
+
+    def end(self):
+        """By Ctrl-D."""
+        os.write(self.terminal, b"\x04")
+        while self.child.poll() is None:
+            try:
+                os.read(self.terminal, 1 << 12)
+            except OSError:  # it has closed its side
+                break
+        self.test.assertEqual(self.child.wait(60), 0)
 
 
 class Chat(ProgramTest):
@@ -273,37 +309,80 @@ class Chat(ProgramTest):
                 return
         self.fail("no answer was stopped")
 
-    def test_a_terminal(self):
+    @contextmanager
+    def at_terminal(self, *options, **streams):
+        """One at a terminal, whose streams are the terminal's but for `streams`."""
         ours, its = pty.openpty()
-        child = subprocess.Popen([ALOFT, "generate", "model", "--chat", "--temperature", "0", "--tokens", "5"],
-                                 cwd=self.folder, env=self.environment, stdin=its, stdout=its, stderr=its)
+        where = {name: its for name in ("stdin", "stdout", "stderr")} | streams
+        child = subprocess.Popen([ALOFT, "generate", "model", "--chat", "--temperature", "0", *map(str, options)],
+                                 cwd=self.folder, env={**self.environment, "TERM": "xterm"}, **where,
+                                 preexec_fn=lambda: (os.setsid(), fcntl.ioctl(0, termios.TIOCSCTTY, 0)))
         os.close(its)
-        shown = b""
+        try:
+            yield Talk(self, child, ours)
+        finally:
+            child.kill()
+            child.wait()
+            os.close(ours)
 
-        def until(words):
-            nonlocal shown
-            end = time.monotonic() + 60
-            while words not in shown:
-                self.assertLess(time.monotonic(), end, shown)
-                if select.select([ours], [], [], 0.2)[0]:
-                    shown += os.read(ours, 1 << 12)
+    def prompts_at_terminal(self, *typed):
+        """The messages that what is typed, text after text, makes; stdout is a file."""
+        with open(self.folder / "said.jsonl", "wb") as out, self.at_terminal("--tokens", 3, "--json", stdout=out) as talk:
+            for text in typed:
+                talk.until(b"> ")
+                talk.type(text)
+            talk.until(b"> ")
+            talk.end()
+        return [json.loads(line)["prompt"] for line in (self.folder / "said.jsonl").read_bytes().splitlines()]
 
-        until(b"> ")
-        shown = b""
-        child.send_signal(signal.SIGINT)  # nothing is answered: it says how to leave
-        until(b"/exit ends the conversation")
-        until(b"> ")
-        shown = b""
-        os.write(ours, b"refuse\n")
-        until(b"not this")
-        until(b"> ")
-        shown = b""
-        os.write(ours, b"fox\n")
+    def test_a_terminal(self):
+        with self.at_terminal("--tokens", 5) as talk:
+            talk.until(b"> ")
+            talk.child.send_signal(signal.SIGINT)  # nothing is answered: it says how to leave
+            talk.until(b"/exit ends the conversation")
+            talk.until(b"> ")
+            talk.type("refuse\r")
+            talk.until(b"not this")
+            talk.until(b"> ")
+            talk.type("fox\r")
+            [said] = self.turns("fox\n", "--tokens", 5)
+            talk.until(said["text"].encode().replace(b"\n", b"\r\n") + b"\r\n")
+            talk.until(b"> ")
+            talk.type("\x03")
+            talk.until(b"/exit ends the conversation")
+            talk.until(b"> ")
+            talk.end()
+
+    def test_results_of_a_terminal_hold_no_prompt(self):
+        self.assertEqual(self.prompts_at_terminal("fox\r", "dog\r"), ["fox", "dog"])
+        with open(self.folder / "said.txt", "wb") as out, \
+                self.at_terminal("--tokens", 5, stdout=out, stderr=subprocess.DEVNULL) as talk:
+            talk.until(b"> ")
+            talk.type("fox\r")
+            talk.until(b"> ")
+            talk.end()
         [said] = self.turns("fox\n", "--tokens", 5)
-        until(said["text"].encode().replace(b"\n", b"\r\n") + b"\r\n> ")
-        os.write(ours, b"\x04")  # Ctrl-D
-        self.assertEqual(child.wait(60), 0)
-        os.close(ours)
+        self.assertEqual((self.folder / "said.txt").read_text(), said["text"] + "\n")
+
+    def test_a_line_is_edited(self):
+        left, up, home, f5, word_left = "\x1b[D", "\x1b[A", "\x1b[H", "\x1b[15~", "\x1b[1;5D"
+        typed = [f"fx{left}o\r", f"{up}\r", f"dög{f5}\x7f{home}a \r", f"b c{word_left}x\r", "gone\x03", "\x1bOx€\r"]
+        self.assertEqual(self.prompts_at_terminal(*typed), ["fox", "fox", "a dö", "b xc", "€"])
+
+    def test_a_long_line_is_whole(self):
+        with self.at_terminal("--tokens", 3) as talk:
+            talk.until(b"> ")
+            talk.type("x" * 6000 + "\r")
+            talk.until(f"the conversation would have {len('u:') + 6000 + len(chr(10) + 'a:')} tokens".encode())
+            talk.until(b"> ")
+            talk.end()
+
+    def test_a_paste_is_one_message(self):
+        """Where the terminal marks it; nothing in it commands anything."""
+        begins, ends = "\x1b[200~", "\x1b[201~"
+        said = self.prompts_at_terminal(f"a {begins}fox\ndog\r\n\tover{ends}!\r",
+                                        f"{begins}\x1b[31mred\x7f{ends}\r", f"{begins}{'y' * 60}\r{ends}\r")
+        self.assertEqual(said, ["a fox\ndog\n\tover!", "[31mred", "y" * 60 + "\n"])
 
 
 if __name__ == "__main__":
