@@ -19,8 +19,8 @@ def opened():
     config.max_position_embeddings = CONTEXT
     config.original_max_position_embeddings = FIRST_LENGTH
     config.rope_parameters["original_max_position_embeddings"] = FIRST_LENGTH
-    made = transformers.AutoModelForCausalLM
-    return made.from_pretrained(FIXTURES / MODEL, config=config, dtype=torch.float32, attn_implementation="eager").eval()
+    return transformers.AutoModelForCausalLM.from_pretrained(FIXTURES / MODEL, config=config, dtype=torch.float32,
+                                                             attn_implementation="eager").eval()
 
 
 def written(model, prompt):
@@ -47,18 +47,17 @@ def build():
     def tokens(count):
         return torch.randint(model.config.vocab_size, (count,), generator=draw).tolist()
 
-    prompts = []
+    cases = []
     for count in PROMPTS:
         close = True
         while close:
             prompt = tokens(count)
             new, close = written(model, prompt)
-        prompts.append({"prompt": prompt, "tokens": new})
-    texts = []
+        cases.append({"prompt": prompt, "tokens": new})
     for count in TEXTS:
         text = tokens(count)
         ids = torch.tensor(text)
         logits = model(ids[None, :-1]).logits[0]
-        texts.append({"text": text, "loss": torch.nn.functional.cross_entropy(logits.double(), ids[1:]).item()})
+        cases.append({"text": text, "loss": torch.nn.functional.cross_entropy(logits.double(), ids[1:]).item()})
     return {"text_lengths.json": {"model": MODEL, "context": CONTEXT, "first_length": FIRST_LENGTH,
-                                  "prompts": prompts, "texts": texts}}
+                                  "cases": cases}}
