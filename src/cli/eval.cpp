@@ -14,6 +14,7 @@
 #include "cli/verb.h"
 #include "data/corpus.h"
 #include "data/jsonl_set.h"
+#include "data/jsonl_tokens.h"
 #include "infer/chat_prompt.h"
 #include "infer/saved_model.h"
 #include "infer/text_loss.h"
@@ -32,9 +33,10 @@ struct Options {
   bool as_json = false;
 };
 
-// Documents as training sees them: one behind the other, the tokenizer's token between them.
+// Documents as training sees them: one behind the other, the tokenizer's token between them. What
+// the tokenizer puts before a text stands before all, as models have seen texts begin.
 std::vector<std::int32_t> tokens_of(const Corpus& corpus, const Tokenizer& tokenizer) {
-  std::vector<std::int32_t> ids;
+  std::vector<std::int32_t> ids = text_frame(tokenizer).before;
   for (std::size_t i = 0; i < corpus.files.size(); ++i) {
     if (const auto end = tokenizer.end_of_text(); end && i > 0) ids.push_back(*end);
     read_part(

@@ -62,6 +62,9 @@ Question read_question(const std::string& path, const models::CausalLm& model) {
     if (!is_ids(*targets) || targets->type.shape != tokens->type.shape)
       refuse(path, "targets " + targets->type.str() + " beside tokens " + tokens->type.str());
     q.targets = read_ids(file, *targets, 0, model.vocab());
+    if (std::ranges::all_of(q.targets, [](std::int32_t id) { return id == -100; }))
+      refuse(path, "targets that are all -100: there is nothing to predict",
+             "a target that is a token, or no tensor 'targets'");
     return q;
   }
   q.targets.assign(q.tokens.size(), -100);  // the last position has no next token

@@ -35,14 +35,19 @@ void check_template_tokens(const Tokenizer& tokenizer, const LoadedChatTemplate&
   }
 }
 
+TextFrame text_frame(const Tokenizer& tokenizer) {
+  const std::vector<std::int32_t> frame = tokenizer.framed({kAnyId});
+  const auto text = std::ranges::find(frame, kAnyId);
+  if (text == frame.end()) return {};
+  return {{frame.begin(), text}, {text + 1, frame.end()}};
+}
+
 JsonlEncoder::JsonlEncoder(const Tokenizer& tokenizer, const LoadedChatTemplate* form)
     : tokenizer_(tokenizer), form_(form) {
   if (form) check_template_tokens(tokenizer, *form);
-  const std::vector<std::int32_t> frame = tokenizer.framed({kAnyId});
-  const auto text = std::ranges::find(frame, kAnyId);
-  if (text == frame.end()) return;
-  before_.assign(frame.begin(), text);
-  behind_.assign(text + 1, frame.end());
+  TextFrame frame = text_frame(tokenizer);
+  before_ = std::move(frame.before);
+  behind_ = std::move(frame.behind);
 }
 
 void JsonlEncoder::add(std::int32_t id, bool is_learnt) {

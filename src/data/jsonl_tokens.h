@@ -17,6 +17,12 @@ namespace aloft {
 // tokenizer's: then it would cut them into pieces that no model knows.
 void check_template_tokens(const Tokenizer& tokenizer, const LoadedChatTemplate& form);
 
+// What the tokenizer puts before a text and behind it; nothing where it does not say.
+struct TextFrame {
+  std::vector<std::int32_t> before, behind;
+};
+TextFrame text_frame(const Tokenizer& tokenizer);
+
 // Of a text: what the tokenizer puts around one, and the end of text behind it; all is learnt.
 // Of a prompt and a completion: the same of both as one text, of which what stands behind as many
 // tokens as the prompt alone has is learnt. Of messages: what the chat template writes, with the

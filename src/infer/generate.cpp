@@ -45,6 +45,7 @@ models::DecodeCache make_cache(const models::CausalLm& model, std::int64_t rows,
   const auto make = [&] {
     models::DecodeCache cache = model.make_cache(rows, longest, cache_type(model));
     if (lengths != RowLengths::Equal) cache.allow_padding(rows);
+    if (cache.first_length > 0) cache.allow_lengths(rows);
     return cache;
   };
   if (!less_memory.empty()) {
@@ -111,6 +112,7 @@ Generator::Generator(models::CausalLm& model, int threads, std::int64_t rows,
 void Generator::add_alone() {
   alone_.emplace();
   alone_->cache = model_.make_cache(1, cache_.longest, cache_.layers[0].keys->type.dtype);
+  if (cache_.lengths) alone_->cache.allow_lengths(1);
   for (const auto& [name, length] :
        {std::pair{"alone", stretch_}, std::pair{"alone-token", std::int64_t{1}}})
     programs_.add(name, {{"prompt", {DType::I32, {1, length}}}},
@@ -138,6 +140,10 @@ void Generator::need_start() const {
 // Positions [from, from + count) of every row, and behind them what fills up the program's input.
 void Generator::run(int program, const InputPort<std::int32_t>& input, std::size_t from,
                     std::size_t count, std::size_t width) {
+  if (cache_.lengths)
+    std::ranges::transform(
+        rows_, cache_.lengths->buffer->write<std::int32_t>().begin(),
+        [](const Row& row) { return static_cast<std::int32_t>(row.tokens.size()); });
   {
     const HostWrite<std::int32_t> fed = input.write(width * rows_.size());
     auto to = fed.begin();
@@ -180,11 +186,18 @@ void Generator::feed_all() {
   feed_from(0);
 }
 
-// Keys and values of these tokens, in the cache of one row.
+// Whether a text of so many tokens is read by the model's other angles.
+bool Generator::is_beyond(std::size_t tokens) const {
+  return cache_.first_length > 0 && std::cmp_greater(tokens, cache_.first_length);
+}
+
+// Keys and values of these tokens, in the cache of one row, whose text has one token more.
 void Generator::read_alone(std::span<const std::int32_t> tokens) {
   const auto stretch = static_cast<std::size_t>(stretch_);
   const auto longest = static_cast<std::size_t>(cache_.longest);
   alone_->cache.clear();
+  if (alone_->cache.lengths)
+    alone_->cache.lengths->buffer->write_one(static_cast<std::int32_t>(tokens.size() + 1));
   for (std::size_t at = 0; at < tokens.size();) {
     // What fills up the last stretch stands behind what is taken of it.
     const bool is_whole = at + stretch <= longest;
@@ -279,6 +292,7 @@ void Generator::set(Row& row, std::span<const std::int32_t> tokens) const {
   const auto most = static_cast<std::size_t>(std::max<std::int64_t>(cache_.longest - 1, 1));
   if (tokens.size() > most) tokens = tokens.subspan(tokens.size() - most);
   row = {{tokens.begin(), tokens.end()}};
+  row.is_beyond = is_beyond(tokens.size());
 }
 
 void Generator::start(std::span<const std::int32_t> tokens) {
@@ -307,7 +321,7 @@ std::size_t Generator::start_again(std::span<const std::int32_t> tokens) {
   Row& row = rows_[0];
   const auto same = std::ranges::mismatch(row.tokens, whole.tokens).in1 - row.tokens.begin();
   const std::size_t kept = std::min(static_cast<std::size_t>(same), whole.tokens.size() - 1);
-  if (rows_.size() > 1 || kept == 0) {
+  if (rows_.size() > 1 || kept == 0 || row.is_beyond != whole.is_beyond) {
     start(tokens);
     return 0;
   }
@@ -328,7 +342,7 @@ void Generator::feed(std::span<const std::int32_t> tokens) {
   const std::size_t half = longest / 2;
   const std::size_t kept =
       std::max<std::size_t>(half >= stretch ? half / stretch * stretch + 1 : half, 1);
-  bool is_one_full = false;
+  bool is_one_full = false, is_one_read_anew = false;
   std::size_t widest = 1;
   for (std::size_t r = 0; r < tokens.size(); ++r) {
     std::vector<std::int32_t>& row = rows_[r].tokens;
@@ -337,9 +351,12 @@ void Generator::feed(std::span<const std::int32_t> tokens) {
     is_one_full = is_one_full || row.size() > longest;
     if (row.size() > longest) row.erase(row.begin(), row.end() - static_cast<std::ptrdiff_t>(kept));
     widest = std::max(widest, row.size());
+    // Its keys were turned by angles that are no longer its own.
+    const bool was_beyond = std::exchange(rows_[r].is_beyond, is_beyond(row.size()));
+    is_one_read_anew = is_one_read_anew || was_beyond != rows_[r].is_beyond;
   }
   times_full_ += is_one_full;
-  if (is_one_full) return feed_all();
+  if (is_one_full || is_one_read_anew) return feed_all();
   if (width_ == longest) move_to(widest - 1);  // padding has taken the room
   run(decode_, token_, width_++, 1, 1);
 }

@@ -84,6 +84,7 @@ class Generator {
     std::vector<std::int32_t> tokens;
     std::size_t start = 0;  // its first position, behind padding
     bool is_left = false;
+    bool is_beyond = false;  // read as a text of more tokens than the model's first length
     std::optional<std::int32_t> first = {};  // fed next, where it has begun
   };
   // What reads the tokens of a row that begins: a cache of one row.
@@ -102,6 +103,7 @@ class Generator {
   void feed_from(std::size_t at);
   void feed_all();
   void write_starts();
+  bool is_beyond(std::size_t tokens) const;
   void add_alone();
   void read_alone(std::span<const std::int32_t> tokens);
   void take_alone(std::size_t row, std::size_t count);

@@ -5,9 +5,12 @@
 #include "base/error.h"
 #include "graph/refuse.h"
 #include "ops/binary.h"
+#include "ops/cast.h"
+#include "ops/compare.h"
 #include "ops/constant.h"
 #include "ops/cross_entropy.h"
 #include "ops/linear.h"
+#include "ops/reduce.h"
 #include "ops/reshape.h"
 #include "ops/unary.h"
 #include "runtime/buffer.h"
@@ -16,6 +19,7 @@ namespace aloft::models {
 namespace {
 // Parts of a call that are no modules.
 constexpr const char *kTiedHead = "head", *kLoss = "loss";
+constexpr std::int64_t kIgnored = -100;  // the target of a token that is not learnt
 
 DecoderSizes checked(const DecoderSizes& s, const DecoderForm& form) {
   const std::string family(form.family);
@@ -71,6 +75,10 @@ void DecodeCache::allow_padding(std::int64_t batch) {
   for (nn::KeyValueCache& layer : layers) layer.starts = starts;
 }
 
+void DecodeCache::allow_lengths(std::int64_t batch) {
+  lengths = cache_buffer("cache.lengths", DType::I32, {batch});
+}
+
 DecoderBlock::DecoderBlock(nn::Module& parent, std::string_view name, const DecoderForm& form,
                            std::int64_t layer, double dropout)
     : Layer(parent, name),
@@ -86,11 +94,11 @@ DecoderBlock::DecoderBlock(nn::Module& parent, std::string_view name, const Deco
       residual_scale_(form.residual_scale) {}
 
 Tensor DecoderBlock::forward(Operand x, const Tensor& places, const nn::KeyValueCache* cache,
-                             const Tensor& position) const {
+                             const Tensor& position, const Tensor& lengths) const {
   return call(x, [&](const Tensor& t) {
     const Tensor in = normed(attention_norm_, t);
-    const Tensor a =
-        cache ? attention_->cached(in, places, *cache, position) : attention_->whole(in, places);
+    const Tensor a = cache ? attention_->cached(in, places, *cache, position, lengths)
+                           : attention_->whole(in, places, lengths);
     const auto added = [&](const nn::Dropout& drop, const Tensor& part) {
       return scaled(drop(part), residual_scale_);
     };
@@ -118,7 +126,24 @@ Decoder::Decoder(const DecoderSizes& sizes, const DecoderForm& form)
                   nn::LinearOptions{false, form.init, {}});
 }
 
-Tensor Decoder::hidden(const Tensor& tokens, const DecodeCache* cache) const {
+std::int64_t Decoder::first_length() const {
+  std::int64_t length = 0;
+  for (const auto& block : blocks_) length = std::max(length, block->attention().first_length());
+  return length;
+}
+
+// Of how many tokens each row is: what stands behind the last that is learnt fills it up.
+Tensor Decoder::lengths_of(const Tensor& tokens, const Tensor& targets) const {
+  const Shape shape = tokens.shape();
+  const std::int64_t first = first_length();
+  if (first == 0 || shape.rank() != 2 || shape[1].max() <= first || targets.shape() != shape)
+    return {};
+  const Tensor is_learnt = cast(not_equal(targets, kIgnored), DType::I32);
+  return max(is_learnt * (iota(shape[1].max(), DType::I32) + 1), {1});
+}
+
+Tensor Decoder::hidden(const Tensor& tokens, const DecodeCache* cache,
+                       const Tensor& lengths) const {
   const Shape shape = tokens.shape();
   const std::int64_t length = shape.rank() == 2 ? shape[1].max() : 0;
   const std::int64_t most = cache ? cache->longest : sizes_.context;
@@ -136,7 +161,8 @@ Tensor Decoder::hidden(const Tensor& tokens, const DecodeCache* cache) const {
   const Tensor rows = scaled(tokens_(tokens), embedding_scale_);
   Tensor x = drop_(positions_ ? rows + (*positions_)(places) : rows);
   for (std::size_t i = 0; i < blocks_.size(); ++i)
-    x = blocks_[i]->forward(x, places, cache ? &cache->layers[i] : nullptr, position);
+    x = blocks_[i]->forward(x, places, cache ? &cache->layers[i] : nullptr, position,
+                            cache && cache->lengths ? e.state(cache->lengths) : lengths);
   if (cache)
     e.update(cache->position, position + full({}, static_cast<double>(length), DType::I32));
   return (*norm_)(x);
@@ -157,12 +183,13 @@ Tensor Decoder::head(const Tensor& x) const {
 }
 
 Tensor Decoder::operator()(Operand tokens) const {
-  return call(tokens, [&](const Tensor& t) { return head(hidden(t, nullptr)); });
+  return call(tokens, [&](const Tensor& t) { return head(hidden(t, nullptr, {})); });
 }
 
 Tensor Decoder::loss(Operand tokens, Operand targets) const {
   ModuleScope scope(name(), tokens.loc, policy());
-  const Tensor logits = head(hidden(tokens.tensor, nullptr));
+  const Tensor lengths = lengths_of(tokens.tensor, targets.tensor);
+  const Tensor logits = head(hidden(tokens.tensor, nullptr, lengths));
   ModuleScope loss_scope(kLoss);
   return cross_entropy(logits, targets);
 }
@@ -172,6 +199,7 @@ DecodeCache Decoder::make_cache(std::int64_t batch, std::int64_t longest, DType 
   nn::need_positive(longest, family_ + "'s cache: longest");
   DecodeCache cache;
   cache.longest = std::min(longest, sizes_.context);
+  cache.first_length = first_length();
   for (const auto& block : blocks_) {
     const DecoderAttention& a = block->attention();
     const Shape shape{batch, cache.longest, a.kv_heads(), a.width()};
@@ -183,12 +211,12 @@ DecodeCache Decoder::make_cache(std::int64_t batch, std::int64_t longest, DType 
 }
 
 Tensor Decoder::decode(Operand tokens, const DecodeCache& cache) const {
-  return call(tokens, [&](const Tensor& t) { return head(hidden(t, &cache)); });
+  return call(tokens, [&](const Tensor& t) { return head(hidden(t, &cache, {})); });
 }
 
 void Decoder::prefill(Operand tokens, const DecodeCache& cache) const {
   ModuleScope scope(name(), tokens.loc, policy());
-  hidden(tokens.tensor, &cache);
+  hidden(tokens.tensor, &cache, {});
 }
 
 }  // namespace aloft::models

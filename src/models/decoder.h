@@ -32,11 +32,14 @@ class DecoderPart {
 class DecoderAttention {
  public:
   virtual ~DecoderAttention() = default;
-  // The whole sequence at once.
-  virtual Tensor whole(Operand x, const Tensor& places) const = 0;
+  // The whole sequence at once. `lengths`, here and below: i32[B], of the sequences, where angles
+  // depend on it; perhaps not defined.
+  virtual Tensor whole(Operand x, const Tensor& places, const Tensor& lengths) const = 0;
   // Decoding: x stands behind the first `position`, i32[], positions of the cache, and is appended.
   virtual Tensor cached(Operand x, const Tensor& places, const nn::KeyValueCache& cache,
-                        const Tensor& position) const = 0;
+                        const Tensor& position, const Tensor& lengths) const = 0;
+  // Sequences that are longer turn by other angles; 0: all turn alike.
+  virtual std::int64_t first_length() const { return 0; }
   // What is kept of a position: keys of so many heads of so many features, and as many values.
   virtual std::int64_t kv_heads() const = 0;
   virtual std::int64_t width() const = 0;
@@ -88,7 +91,7 @@ class DecoderBlock : public nn::Layer {
   // x [B, T, dim] at `places` -> the same shape. `cache` null: the whole sequence at once; else
   // decoding, with x at the cache's `position`.
   Tensor forward(Operand x, const Tensor& places, const nn::KeyValueCache* cache,
-                 const Tensor& position) const;
+                 const Tensor& position, const Tensor& lengths) const;
   const DecoderAttention& attention() const { return *attention_; }
 
  private:
@@ -117,7 +120,9 @@ class Decoder : public CausalLm {
   std::vector<std::string> inner_layers() const override;
 
  private:
-  Tensor hidden(const Tensor& tokens, const DecodeCache* cache) const;
+  Tensor hidden(const Tensor& tokens, const DecodeCache* cache, const Tensor& lengths) const;
+  Tensor lengths_of(const Tensor& tokens, const Tensor& targets) const;
+  std::int64_t first_length() const;
   Tensor head(const Tensor& x) const;
 
   DecoderSizes sizes_;

@@ -30,9 +30,9 @@ class FusedAttention : public DecoderAttention {
   FusedAttention(nn::Module& parent, std::string_view name, std::int64_t dim, std::int64_t heads,
                  const nn::AttentionOptions& o)
       : attention_(parent, name, dim, heads, o) {}
-  Tensor whole(Operand x, const Tensor&) const override { return attention_(x); }
-  Tensor cached(Operand x, const Tensor&, const nn::KeyValueCache& cache,
-                const Tensor& position) const override {
+  Tensor whole(Operand x, const Tensor&, const Tensor&) const override { return attention_(x); }
+  Tensor cached(Operand x, const Tensor&, const nn::KeyValueCache& cache, const Tensor& position,
+                const Tensor&) const override {
     return attention_.cached(x, cache, position);
   }
   std::int64_t kv_heads() const override { return attention_.kv_heads(); }
@@ -47,11 +47,14 @@ class RotaryPart : public DecoderAttention {
   RotaryPart(nn::Module& parent, std::string_view name, std::int64_t dim, std::int64_t heads,
              const nn::RotaryAttentionOptions& o)
       : attention_(parent, name, dim, heads, o) {}
-  Tensor whole(Operand x, const Tensor& places) const override { return attention_(x, places); }
-  Tensor cached(Operand x, const Tensor& places, const nn::KeyValueCache& cache,
-                const Tensor& position) const override {
-    return attention_.cached(x, places, cache, position);
+  Tensor whole(Operand x, const Tensor& places, const Tensor& lengths) const override {
+    return attention_(x, places, lengths);
   }
+  Tensor cached(Operand x, const Tensor& places, const nn::KeyValueCache& cache,
+                const Tensor& position, const Tensor& lengths) const override {
+    return attention_.cached(x, places, cache, position, lengths);
+  }
+  std::int64_t first_length() const override { return attention_.first_length(); }
   std::int64_t kv_heads() const override { return attention_.kv_heads(); }
   std::int64_t width() const override { return attention_.width(); }
 

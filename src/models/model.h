@@ -17,6 +17,9 @@ struct DecodeCache {
   VariablePtr position;                   // i32[]: positions filled
   std::int64_t longest = 0;               // positions that there is room for
   VariablePtr starts = {};                // i32[batch]: of each sequence; null: none is padded
+  VariablePtr lengths = {};               // i32[batch]: of each sequence; null: as the call is
+  // Sequences of more tokens turn by other angles: those before are read anew then; 0: none do.
+  std::int64_t first_length = 0;
 
   void clear();  // back to an empty sequence
   // Back to the first `count` positions, at most those that are filled: what stands behind them is
@@ -25,6 +28,9 @@ struct DecodeCache {
   // Lets each of `batch` sequences begin at a position of its own, which `starts` then says: what
   // stands before is padding. Before programs are made with the cache.
   void allow_padding(std::int64_t batch);
+  // Lets `lengths` say of how many tokens each of `batch` sequences is, those of the next call
+  // included, where angles depend on it. Before programs are made with the cache.
+  void allow_lengths(std::int64_t batch);
 };
 
 // A language model: of each token's successor it knows what came before alone.

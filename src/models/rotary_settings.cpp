@@ -23,19 +23,19 @@ RotaryScaling scaling_of(const RotarySettings& s) {
   }
   const auto context = static_cast<double>(s.context);
   out.original = s.original > 0 ? static_cast<double>(s.original) : context;
-  const double factor = s.factor != 0 ? s.factor : context / out.original;
   if (s.kind == "longrope") {
+    const double factor = s.factor != 0 ? s.factor : context / out.original;
     out.within = s.within, out.beyond = s.beyond;
     out.magnitude = s.magnitude != 0 ? s.magnitude : longrope_magnitude(factor, out.original);
     return out;
   }
-  out.factor = factor;
+  out.factor = s.factor;
   out.low = s.low, out.high = s.high;
   if (s.kind != "yarn") return out;
   if (s.fast != 0) out.fast = s.fast;
   if (s.slow != 0) out.slow = s.slow;
   out.truncate = s.truncate;
-  out.magnitude = s.magnitude != 0 ? s.magnitude : yarn_magnitude(factor, s.mscale, s.mscale_all);
+  out.magnitude = s.magnitude != 0 ? s.magnitude : yarn_magnitude(s.factor, s.mscale, s.mscale_all);
   return out;
 }
 

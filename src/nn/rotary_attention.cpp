@@ -7,6 +7,7 @@
 #include "ops/reshape.h"
 #include "ops/rotary.h"
 #include "ops/slice.h"
+#include "types/rotary_scaling.h"
 
 namespace aloft::nn {
 namespace {
@@ -100,30 +101,40 @@ RotaryAttention::Projected RotaryAttention::cut(const Tensor& x) const {
   return out;
 }
 
-RotaryAttention::Projected RotaryAttention::projected(const Tensor& x, const Tensor& places) const {
+std::int64_t RotaryAttention::first_length() const {
+  const auto scaling = parse_rotary_scaling(options_.scaling);
+  if (!options_.turns || !scaling || scaling->beyond.empty()) return 0;
+  return static_cast<std::int64_t>(scaling->original);
+}
+
+RotaryAttention::Projected RotaryAttention::projected(const Tensor& x, const Tensor& places,
+                                                      const Tensor& lengths) const {
   Projected out = options_.layout == QkvLayout::Apart ? apart(x) : cut(x);
   if (options_.norm == QueryKeyNorm::Heads) out.q = (*q_norm)(out.q), out.k = (*k_norm)(out.k);
   if (!options_.turns) return out;
   const RotaryAttrs turn{options_.base, false, false, options_.turned, options_.scaling};
-  out.q = rotary(out.q, places, turn);
-  out.k = rotary(out.k, places, turn);
+  const auto turned = [&](const Tensor& t) {
+    return lengths.is_defined() ? rotary_by_length(t, places, lengths, turn)
+                                : rotary(t, places, turn);
+  };
+  out.q = turned(out.q), out.k = turned(out.k);
   return out;
 }
 
 Tensor RotaryAttention::out(const Tensor& heads) const { return (*o_proj)(flatten(heads, 2, 3)); }
 
-Tensor RotaryAttention::operator()(Operand x, Operand places) const {
+Tensor RotaryAttention::operator()(Operand x, Operand places, const Tensor& lengths) const {
   return call(x, [&](const Tensor& t) {
-    const Projected p = projected(t, places.tensor);
+    const Projected p = projected(t, places.tensor, lengths);
     const AttentionAttrs attrs{true, options_.scale, options_.window, options_.cap};
     return out(attention(p.q, p.k, p.v, attrs));
   });
 }
 
 Tensor RotaryAttention::cached(Operand x, Operand places, const KeyValueCache& cache,
-                               const Tensor& position) const {
+                               const Tensor& position, const Tensor& lengths) const {
   return call(x, [&](const Tensor& t) {
-    const Projected p = projected(t, places.tensor);
+    const Projected p = projected(t, places.tensor, lengths);
     const AttentionCachedAttrs attrs{options_.scale, options_.window, options_.cap};
     return out(attend_cached(p.q, p.k, p.v, cache, position, attrs));
   });

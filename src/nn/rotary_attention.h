@@ -59,24 +59,27 @@ class RotaryAttention : public Layer {
   RotaryAttention(Module& parent, std::string_view name, std::int64_t dim, std::int64_t heads,
                   const RotaryAttentionOptions& options = {});
 
-  // x [B, T, dim] at the positions `places`, i32[T] or i32[B, T] -> [B, T, dim].
-  Tensor operator()(Operand x, Operand places) const;
+  // x [B, T, dim] at the positions `places`, i32[T] or i32[B, T] -> [B, T, dim]. `lengths`, i32[B]:
+  // how long each sequence is, where angles depend on it; not defined: as rotary() says.
+  Tensor operator()(Operand x, Operand places, const Tensor& lengths = {}) const;
 
   // Decoding, as MultiHeadAttention::cached: `places` are position, position + 1, ...
-  Tensor cached(Operand x, Operand places, const KeyValueCache& cache,
-                const Tensor& position) const;
+  Tensor cached(Operand x, Operand places, const KeyValueCache& cache, const Tensor& position,
+                const Tensor& lengths = {}) const;
 
   // Heads of the queries, of keys and values, and features of a head.
   std::int64_t heads() const { return heads_; }
   std::int64_t kv_heads() const { return kv_heads_; }
   std::int64_t width() const { return width_; }
+  // Sequences that are longer turn by other angles; 0: all turn alike.
+  std::int64_t first_length() const;
 
  private:
   // Of each position, [B, T, heads, width]; queries and keys are turned.
   struct Projected {
     Tensor q, k, v;
   };
-  Projected projected(const Tensor& x, const Tensor& places) const;
+  Projected projected(const Tensor& x, const Tensor& places, const Tensor& lengths) const;
   Projected apart(const Tensor& x) const;
   Projected cut(const Tensor& x) const;
   Tensor out(const Tensor& heads) const;

@@ -12,7 +12,7 @@ namespace {
 using A = RotaryAttrs;
 
 void infer(const A& a, Infer& c) {
-  c.need_count(2);
+  c.need_count(2, 3);
   c.need_float(0);
   c.need_rank(0, 4, 4);
   c.need_integer(1);
@@ -23,6 +23,11 @@ void infer(const A& a, Infer& c) {
             "constant positions, heads and width");
   c.check(p == Shape{x[1]} || p == Shape{x[0], x[1]}, "the positions have shape " + p.str(),
           Shape{x[1]}.str() + " or " + Shape{x[0], x[1]}.str());
+  if (c.count() > 2) {
+    c.need_integer(2);
+    c.check(c.shape(2) == Shape{x[0]}, "the lengths have shape " + c.shape(2).str(),
+            Shape{x[0]}.str());
+  }
   c.check(a.turned >= 0 && a.turned <= x[3].max(), "turned is " + std::to_string(a.turned),
           "0 to " + x[3].str() + ", the width of a head");
   const std::int64_t turned = a.turned > 0 ? a.turned : x[3].max();
@@ -43,11 +48,12 @@ void evaluate(const A& a, EvalCall& c) {
   const std::int64_t length = x.shape[1], heads = x.shape[2], width = x.shape[3];
   const std::int64_t turned = a.turned > 0 ? a.turned : width, half = turned / 2;
   const RotaryRates rates = rotary_rates(*parse_rotary_scaling(a.scaling), a.base, turned);
-  double largest = 0;
-  for (const double p : positions.values) largest = std::max(largest, p);
-  const std::vector<double>& turns = rates.of(largest);
+  double longest = 0;
+  for (const double p : positions.values) longest = std::max(longest, p + 1);
   for (std::int64_t token = 0; token < x.shape[0] * length; ++token) {
     const double position = positions[positions.rank() == 2 ? token : token % length];
+    const std::vector<double>& turns =
+        rates.of(c.in.size() > 2 ? static_cast<double>(c.in[2][token / length]) : longest);
     for (std::int64_t h = 0; h < heads; ++h) {
       const std::int64_t head = (token * heads + h) * width;
       for (std::int64_t i = turned; i < width; ++i) y[head + i] = x[head + i];
@@ -88,6 +94,12 @@ void samples(Samples& s) {
   for (const int last : {4, 40})  // within the first positions, and beyond them
     one({10000, false, true, 4, "longrope original=30 magnitude=1.25 within=1,2 beyond=3,5"},
         {1, 3, 2, 6}, {3}, last);
+  for (const bool interleaved : {false, true})  // each sequence by its length
+    for (const Shape& positions : {Shape{3}, Shape{4, 3}}) {
+      const char* scaling = "longrope original=30 magnitude=1.25 within=1,2 beyond=3,5";
+      s.add(A{10000, interleaved, false, 4, scaling},
+            {{{4, 3, 2, 6}}, ids(positions, 0, 40), ids({4}, 20, 41)}, "lengths");
+    }
 }
 
 }  // namespace
@@ -103,19 +115,24 @@ std::vector<OpDef> rotary_ops() {
       .vjp = VjpOf<A>([](const A& a, Vjp& g) {
         A back = a;
         back.inverse = !a.inverse;
-        if (g.needs(0)) g.give(0, rotary(g.cotangent(0), g.in(1), back));
+        if (!g.needs(0)) return;
+        g.give(0, g.count() > 2 ? rotary_by_length(g.cotangent(0), g.in(1), g.in(2), back)
+                                : rotary(g.cotangent(0), g.in(1), back));
       }),
       .cost = [](const A&, CallTypes in, CallTypes out) { return elementwise_cost(3, in, out); },
-      .labels = "b t h *, t -> b t h *",
+      .labels = "b t h *, t, b -> b t h *",
       .fusion = Fusion::Opaque,
       .onnx = Onnx{"RotaryEmbedding", 23},
       .samples = samples,
-      .keep_inputs = {1},
+      .keep_inputs = {1, 2},
   })};
 }
 
 Tensor rotary(Operand x, Operand positions, const RotaryAttrs& attrs) {
   return emit_one("rotary", to_attrs(attrs), {x, positions});
+}
+Tensor rotary_by_length(Operand x, Operand positions, Operand lengths, const RotaryAttrs& attrs) {
+  return emit_one("rotary", to_attrs(attrs), {x, positions, lengths});
 }
 
 }  // namespace aloft

@@ -33,5 +33,9 @@ struct RotaryAttrs {
 // features turned by its position's angle, and multiplied by the scaling's magnitude. Turning
 // backwards is its gradient.
 Tensor rotary(Operand x, Operand positions, const RotaryAttrs& attrs = {});
+// The same where angles depend on how long a sequence is (longrope): integers lengths [B] say it
+// for each sequence. Without them it is the largest position of the call that does.
+Tensor rotary_by_length(Operand x, Operand positions, Operand lengths,
+                        const RotaryAttrs& attrs = {});
 
 }  // namespace aloft

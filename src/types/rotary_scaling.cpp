@@ -86,7 +86,7 @@ std::string need_longrope(const S& s, double, std::size_t pairs) {
 }
 void longrope(const S& s, double, RotaryRates& r) {
   r.beyond = r.turns;
-  r.from = s.original;
+  r.first = s.original;
   for (std::size_t i = 0; i < r.turns.size(); ++i) {
     r.turns[i] /= s.within[i];
     r.beyond[i] /= s.beyond[i];

@@ -17,8 +17,8 @@ struct RotaryScaling {
   // "llama3": pairs whose wavelength is beyond original / low positions turn by that over `factor`,
   // those below original / high as they did, those between by a mean of both (Dubey et al. 2024).
   // "yarn": the same by turns within `original` positions: more than `fast`, fewer than `slow`
-  // (Peng et al. 2023). "longrope": pair i turns by that over within[i], in calls that go beyond
-  // `original` positions over beyond[i] (Ding et al. 2024).
+  // (Peng et al. 2023). "longrope": pair i turns by that over within[i], in sequences of more
+  // than `original` positions over beyond[i] (Ding et al. 2024).
   std::string kind = "default";
   double factor = 1, original = 0;
   double low = 0, high = 0;
@@ -44,13 +44,13 @@ std::vector<std::string_view> rotary_scalings();
 // Radians from one position to the next, for each of width / 2 pairs.
 struct RotaryRates {
   std::vector<double> turns;
-  // In calls with a position of `from` or beyond, if not empty, instead of `turns`.
+  // Of sequences of more than `first` positions, if not empty, instead of `turns`.
   std::vector<double> beyond = {};
-  double from = 0;
+  double first = 0;
   double magnitude = 1;
 
-  const std::vector<double>& of(double largest_position) const {
-    return beyond.empty() || largest_position < from ? turns : beyond;
+  const std::vector<double>& of(double length) const {
+    return beyond.empty() || length <= first ? turns : beyond;
   }
 };
 RotaryRates rotary_rates(const RotaryScaling& scaling, double base, std::int64_t width);

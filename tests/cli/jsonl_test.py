@@ -270,6 +270,43 @@ class FromHuggingFace(ProgramTest):
         for wrong in (["judge.jsonl", "--data", "text.txt"], ["text.txt", "--chat-template", "qwen"]):
             self.assertIn(b"error E0700", self.aloft("eval", "qwen", "--data", *wrong, exit_code=2).stderr)
 
+    def test_a_text_begins_as_the_tokenizer_says(self):
+        """One of a file, too, and once: files stand one behind the other. Nothing is put behind them."""
+        shutil.copytree(self.folder / "qwen", self.folder / "begins")
+        tokenizer = json.loads((self.folder / "begins" / "tokenizer.json").read_text())
+        form, before, end = tokenizer["post_processor"], 317, 316
+        form["special_tokens"]["<|im_start|>"] = {"id": "<|im_start|>", "ids": [before], "tokens": ["<|im_start|>"]}
+        for at in (0, 2):
+            form["single"].insert(at, {"SpecialToken": {"id": "<|im_start|>", "type_id": 0}})
+        (self.folder / "begins" / "tokenizer.json").write_text(json.dumps(tokenizer))
+        text, ids = "the quick brown fox", [83, 259, 280, 313, 220, 69, 78, 87]
+        (self.folder / "fox.txt").write_text(text)
+        [said] = self.parsed("eval", "begins", "--data", "fox.txt", "--json")
+        self.assertEqual((said["tokens"], said["predicted"]), (len(ids) + 1, len(ids)))
+        loss = self.score_of([before] + ids[:-1], ids)
+        self.assertAlmostEqual(said["loss"], loss, places=5)
+        self.assertAlmostEqual(said["bits_per_byte"], loss * len(ids) / math.log(2) / len(text), places=5)
+        (self.folder / "it.txt").write_text(text)
+        [said] = self.parsed("eval", "begins", "--data", "fox.txt", "--data", "it.txt", "--json")
+        self.assertEqual(said["tokens"], 2 * len(ids) + 2)
+        self.assertAlmostEqual(said["loss"], self.score_of([before, *ids, end] + ids[:-1], ids + [end] + ids), places=5)
+        # Of JSON lines, bits are of all that is learnt, over the bytes of the texts.
+        (self.folder / "fox.jsonl").write_text(json.dumps({"text": text}) + "\n")
+        [said] = self.parsed("eval", "begins", "--data", "fox.jsonl", "--json")
+        self.assertEqual(said["bytes"], len(text))
+        nats = said["loss"] * said["predicted"]
+        self.assertAlmostEqual(said["bits_per_byte"], nats / math.log(2) / len(text), places=5)
+
+    def test_targets_that_are_none_are_refused(self):
+        entry = {"dtype": "I32", "shape": [1, 2]}
+        write_tensors(self.folder / "none.safetensors", {"tokens": (entry, struct.pack("<2i", 3, 4)),
+                                                         "targets": (entry, struct.pack("<2i", -100, -100))})
+        said = self.aloft("score", "qwen", "--tokens", "none.safetensors", "--out", "none",
+                          exit_code=3).stderr.decode()
+        self.assertIn("error E0719", said)
+        self.assertIn("nothing to predict", said)
+        self.assertFalse((self.folder / "none").exists())
+
     def score_of(self, ids, targets):
         entry = {"dtype": "I32", "shape": [1, len(targets)]}
         content = [struct.pack(f"<{len(targets)}i", *row) for row in (ids, targets)]

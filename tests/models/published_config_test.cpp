@@ -165,6 +165,14 @@ TEST_F(PublishedConfig, AnglesThatCannotBeAreRefused) {
   };
   EXPECT_EQ(refused({{"rope_type", "dynamic"}, {"factor", 2.0}}), "none");
   EXPECT_NE(refused({{"rope_type", "linear"}}).find("needs a positive factor"), std::string::npos);
+  // Without a factor transformers opens none of these, though the lengths would give one.
+  for (const char* kind : {"yarn", "llama3"}) {
+    const std::string said =
+        refused({{"rope_type", kind}, {"original_max_position_embeddings", 1024}});
+    EXPECT_NE(said.find("needs a positive factor"), std::string::npos) << said;
+    EXPECT_NE(said.find(kind), std::string::npos) << said;
+  }
+  EXPECT_EQ(refused({{"rope_type", "yarn"}, {"factor", 2.0}}), "none");
   EXPECT_NE(refused({{"rope_type", "llama3"}, {"factor", 8.0}}).find("0 < low < high"),
             std::string::npos);
   EXPECT_NE(refused({{"rope_type", "longrope"}, {"short_factor", {1.0}}}).find("one a pair"),

@@ -27,7 +27,7 @@ from families import Tensors
 
 FAMILIES = ("amp_examples", "apex_losses", "beams", "chat_templates", "checkpoints", "decoders", "encoders", "gpt2",
             "jsonl", "optimizers", "optimizer_papers", "optimizer_rules", "ops", "points", "resnet", "scaler",
-            "schedules", "signatures", "tokenizer")
+            "schedules", "signatures", "text_lengths", "tokenizer")
 FIXTURES = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures"
 TOLERANCE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 2e-6}
 

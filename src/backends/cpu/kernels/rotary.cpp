@@ -113,7 +113,8 @@ namespace {
 HWY_EXPORT(rotary_sweeps);
 
 // A position's row of the table: cosines, then sines; half as many as features of a head turn, or
-// as many where neighbours are paired.
+// as many where neighbours are paired. Where positions are those of all sequences, and the angles
+// depend on a sequence's length, there are two tables: within the first length, and beyond it.
 class Rotary : public Prepared {
  public:
   explicit Rotary(const CallSpec& call)
@@ -124,6 +125,8 @@ class Rotary : public Prepared {
     width_ = x[3].max();
     turned_ = attrs_.turned > 0 ? attrs_.turned : width_;
     heads_ = x[2].max();
+    length_ = x[1].max();
+    lengths_type_ = call.in.size() > 2 ? call.in[2].dtype : DType::I32;
     tokens_ = extent_of(x[0] * x[1], call);
     positions_ = extent_of(p.numel(), call);
     most_positions_ = p.max_numel();
@@ -133,28 +136,37 @@ class Rotary : public Prepared {
       for (double& turn : *turns) turn *= attrs_.inverse ? -1 : 1;
       if (!turns->empty()) turns->resize((turns->size() + 15) / 16 * 16);  // whole vectors
     }
+    by_length_ = call.in.size() > 2 && !rates_.beyond.empty();
+    tables_ = by_length_ && is_shared_ ? 2 : 1;
     row_ = attrs_.interleaved ? turned_ : turned_ / 2;
     if (type_ != DType::F64) sweeps_ = HWY_DYNAMIC_DISPATCH(rotary_sweeps)(type_);
   }
 
   std::size_t scratch_bytes() const override {
-    return type_ == DType::F64 ? 0 : most_positions_ * 2 * row_ * sizeof(float);
+    return type_ == DType::F64 ? 0 : tables_ * most_positions_ * 2 * row_ * sizeof(float);
   }
 
   void run(const RunArgs& args) const override {
     const std::int64_t tokens = tokens_.at(args.symbols);
     const std::int64_t positions = positions_.at(args.symbols);
     if (tokens * heads_ * width_ == 0) return;
-    const double* turns = rates_.of(largest(args, positions)).data();
-    if (type_ == DType::F64) return in_double(args, tokens, positions, turns);
+    const double longest = by_length_ ? 0 : longest_of_call(args, positions);
+    if (type_ == DType::F64) return in_double(args, tokens, positions, longest);
     auto* table = static_cast<float*>(args.scratch);
-    parallel_for(positions, 16 * turned_, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t p = begin; p < end; ++p) fill_row(args, p, turns, table + p * 2 * row_);
+    parallel_for(tables_ * positions, 16 * turned_, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) {
+        const std::vector<double>& turns = tables_ == 1    ? turns_of(args, r, longest)
+                                           : r < positions ? rates_.turns
+                                                           : rates_.beyond;
+        fill_row(args, r % positions, turns.data(), table + r * 2 * row_);
+      }
     });
     const auto sweep = attrs_.interleaved ? sweeps_.neighbours : sweeps_.halves;
     parallel_for(tokens, 2 * heads_ * width_, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t t = begin; t < end; ++t) {
-        const float* cosine = table + (is_shared_ ? t % positions : t) * 2 * row_;
+        const bool is_second = tables_ == 2 && &turns_of(args, t, longest) == &rates_.beyond;
+        const std::int64_t r = is_shared_ ? t % positions + (is_second ? positions : 0) : t;
+        const float* cosine = table + r * 2 * row_;
         const std::int64_t from = t * heads_ * width_;
         sweep(at(static_cast<const void*>(args.in[0]), from, type_), cosine, cosine + row_,
               at(args.out[0], from, type_), turned_, width_, heads_);
@@ -167,11 +179,16 @@ class Rotary : public Prepared {
     return static_cast<double>(integer_at(position_type_, args.in[1], p));
   }
   // Only asked for where angles depend on it.
-  double largest(const RunArgs& args, std::int64_t positions) const {
+  double longest_of_call(const RunArgs& args, std::int64_t positions) const {
     double out = 0;
     for (std::int64_t p = 0; p < positions && !rates_.beyond.empty(); ++p)
-      out = std::max(out, position(args, p));
+      out = std::max(out, position(args, p) + 1);
     return out;
+  }
+  // Of the sequence of token t.
+  const std::vector<double>& turns_of(const RunArgs& args, std::int64_t t, double longest) const {
+    if (!by_length_) return rates_.of(longest);
+    return rates_.of(static_cast<double>(integer_at(lengths_type_, args.in[2], t / length_)));
   }
 
   void fill_row(const RunArgs& args, std::int64_t p, const double* turns, float* cosine) const {
@@ -198,13 +215,14 @@ class Rotary : public Prepared {
   }
 
   void in_double(const RunArgs& args, std::int64_t tokens, std::int64_t positions,
-                 const double* turns) const {
+                 double longest) const {
     const auto* x = static_cast<const double*>(args.in[0]);
     auto* y = static_cast<double*>(args.out[0]);
     const std::int64_t half = turned_ / 2;
     parallel_for(tokens, 40 * heads_ * width_, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t t = begin; t < end; ++t) {
         const double place = position(args, is_shared_ ? t % positions : t);
+        const double* turns = turns_of(args, t, longest).data();
         for (std::int64_t i = 0; i < half; ++i) {
           const double a = place * turns[i];
           const double c = rates_.magnitude * std::cos(a), s = rates_.magnitude * std::sin(a);
@@ -226,9 +244,10 @@ class Rotary : public Prepared {
   }
 
   RotaryAttrs attrs_;
-  DType type_, position_type_;
-  std::int64_t width_ = 0, turned_ = 0, heads_ = 0, most_positions_ = 0, row_ = 0;
-  bool is_shared_ = true;
+  DType type_, position_type_, lengths_type_ = DType::I32;
+  std::int64_t width_ = 0, turned_ = 0, heads_ = 0, length_ = 0, most_positions_ = 0, row_ = 0;
+  std::int64_t tables_ = 1;
+  bool is_shared_ = true, by_length_ = false;
   Extent tokens_, positions_;
   RotaryRates rates_;  // radians a position, signed
   RotarySweeps sweeps_{};
