@@ -25,7 +25,8 @@ std::string setback_of_loss(double training_loss, std::optional<double> validati
                : fmt::format(
                      "the run ends with a validation loss of {:.4g}, far above the training loss "
                      "of {:.4g} that it began with, and a training loss of {:.4g}: validation "
-                     "holds something else, or what was learnt is of the training data alone",
+                     "holds something else, or what was learnt is of the training data alone, for "
+                     "which a lower learning rate or more data may help",
                      end, *start_loss, training_loss);
   return fmt::format(
       "the run ends with a {} loss of {:.4g} and began with a training loss of {:.4g}: it has "

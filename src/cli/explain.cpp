@@ -252,8 +252,9 @@ std::string fit_text(std::uint64_t bytes, bool fits) {
   const std::string name = current_device().name();
   if (memory.total == 0 || name != "cpu")
     return fmt::format("{} {}\n", fits ? "fits on" : "does not fit on", name);
-  return fmt::format("{}: {} of {}, of which {} are free now\n", fits ? "fits" : "does not fit",
-                     human_bytes(bytes), human_bytes(memory.total), human_bytes(memory.available));
+  return fmt::format("{}: it takes {} of {}, of which {} are free now\n",
+                     fits ? "fits" : "does not fit", human_bytes(bytes), human_bytes(memory.total),
+                     human_bytes(memory.available));
 }
 
 ExitCode plan(const Options& o) {

@@ -264,7 +264,7 @@ class HuggingFace(ProgramTest):
                              ("tekken.json", "tokenizer.json"), ("vocab.json", "merges.txt")):
             if file:
                 (folder / file).write_text("{}")
-            for verb in (("train", *asked, "--out", "x"), ("train", *asked, *lines, "--out", "x"), ("data", "build", *asked)):
+            for verb in (("train", *asked, "--out", "x"), ("train", *asked, *lines, "--out", "x")):
                 said = self.refused(*verb)
                 self.assertIn("error E0717", said)
                 self.assertRegex(said, rf"saw +{file or 'none of these'}")
