@@ -139,6 +139,9 @@ std::vector<std::string> data_differences(const json& before, const json& now) {
       {"train", is_text ? "training tokens" : "training examples"},
       {"validation", is_text ? "validation tokens" : "validation examples"},
       {"tokenizer", "the tokenizer"}};
+  if (const json was = member(before, "template"), is = member(now, "template");
+      !was.is_null() && !is.is_null() && was != is)
+    lines.push_back(fmt::format("the chat template: {}, now {}", described(was), described(is)));
   for (const auto& [key, name] : parts)
     if (const json was = member(before, key), is = member(now, key); was != is)
       lines.push_back(fmt::format("{}: {}, now {}", name, described(was), described(is)));

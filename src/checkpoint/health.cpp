@@ -14,10 +14,20 @@ std::string problem_of_loss(double loss, std::optional<double> start_loss) {
   return "";
 }
 
-std::string setback_of_loss(double last_loss, std::optional<double> validation_loss,
+std::string setback_of_loss(double training_loss, std::optional<double> validation_loss,
                             std::optional<double> start_loss) {
-  const double end = validation_loss.value_or(last_loss);
+  const double end = validation_loss.value_or(training_loss);
   if (!start_loss || end <= 1.02 * *start_loss) return "";
+  // What was trained on is no worse: what validation holds may have been harder from the start.
+  if (training_loss <= 1.02 * *start_loss)
+    return end <= 1.2 * *start_loss
+               ? ""
+               : fmt::format(
+                     "the run ends with a validation loss of {:.4g}, far above the training loss "
+                     "of {:.4g} that it began with, and a training loss of {:.4g}: validation "
+                     "holds something else, or what was learnt is of the training data alone, for "
+                     "which a lower learning rate or more data may help",
+                     end, *start_loss, training_loss);
   return fmt::format(
       "the run ends with a {} loss of {:.4g} and began with a training loss of {:.4g}: it has "
       "learnt nothing; {} may help",
@@ -60,6 +70,13 @@ Health Health::since(std::optional<double> start_loss) const {
 }
 
 void Health::validation(double loss) { validation_ = loss; }
+
+std::string Health::setback(double last_loss, std::optional<double> validation_loss,
+                            const std::function<std::optional<double>()>& measure) const {
+  if (start_loss_ && validation_loss && *validation_loss > *start_loss_)
+    last_loss = measure().value_or(last_loss);
+  return setback_of_loss(last_loss, validation_loss, start_loss_);
+}
 
 std::string Health::problem(std::optional<double> state_loss) const {
   if (state_loss)

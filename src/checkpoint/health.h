@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,9 +25,10 @@ inline constexpr int kStraySkips = 4;
 // What is wrong with a loss, or "". Before the run's first finite loss anything finite is right.
 std::string problem_of_loss(double loss, std::optional<double> start_loss);
 
-// What to say of a run that ends with this validation loss, or without one with this loss of its
-// last step; "" where it has learnt. A little above the start (a fiftieth) may be chance.
-std::string setback_of_loss(double last_loss, std::optional<double> validation_loss,
+// What to say of a run that ends with this validation loss, or without one with this loss of what
+// it is trained on; "" where it has learnt. A little above the start (a fiftieth) may be chance.
+// Where the training loss is not above the start, only a validation loss far above it is said.
+std::string setback_of_loss(double training_loss, std::optional<double> validation_loss,
                             std::optional<double> start_loss);
 
 // Whether a skipped step belongs to the search of a dynamic loss scale: a finite loss, and a scale
@@ -48,6 +50,11 @@ class Health {
   // Why nobody should go on from here; "" where all is well. `state_loss`: of the state as it is
   // now, where it was measured.
   std::string problem(std::optional<double> state_loss = {}) const;
+  // setback_of_loss() of a run that ends. A step's loss is that of the weights before it: where
+  // validation ends above the start, `measure` says the loss of those of now, on the batch that the
+  // run began with, if it can.
+  std::string setback(double last_loss, std::optional<double> validation_loss,
+                      const std::function<std::optional<double>()>& measure) const;
   std::optional<double> start_loss() const { return start_loss_; }
   // What a checkpoint keeps: start_loss(), and how many steps in a row up to now were skipped that
   // no search explains.

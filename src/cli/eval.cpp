@@ -18,6 +18,7 @@
 #include "infer/chat_prompt.h"
 #include "infer/saved_model.h"
 #include "infer/text_loss.h"
+#include "recipe/what_lies_there.h"
 #include "runtime/threads.h"
 #include "tasks/loss_text.h"
 
@@ -53,10 +54,12 @@ std::vector<std::int32_t> tokens_of(const Corpus& corpus, const Tokenizer& token
 SavedModel opened(const Options& o) {
   SavedModel saved = open_saved_model(o.model.path, o.model.checkpoint, o.model.average,
                                       precision_of(o.precision));
-  if (!saved.tokenizer)
-    throw UserError("E0718", "there is no tokenizer beside the model")
-        .at(o.model.path)
-        .need(tokenizer_forms());
+  if (!saved.tokenizer) {
+    UserError e("E0718", "there is no tokenizer beside the model");
+    e.add_line("at", o.model.path);
+    say_no_tokenizer(e, o.model.path);
+    throw e;
+  }
   return saved;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/output.h"
 #include "base/text.h"
 #include "cli/bench_step.h"
@@ -23,12 +24,14 @@
 #include "graph/graph.h"
 #include "passes/pass.h"
 #include "plan/plan.h"
+#include "plan/summary.h"
 #include "precision/reason.h"
 #include "precision/recipe_words.h"
 #include "recipe/memory_need.h"
 #include "recipe/recipe_unused.h"
 #include "run/recorded_choices.h"
 #include "run/run_directory.h"
+#include "runtime/current_device.h"
 #include "sources/source_kind.h"
 #include "train/checkpoint_copy.h"
 #include "train/run_record.h"
@@ -42,7 +45,7 @@ using nlohmann::json;
 struct Options {
   RecipeWords recipe;
   std::string precision, program = "train";
-  bool each = false, json = false;
+  bool each = false, summary = false, json = false;
 };
 
 struct Explained {
@@ -243,13 +246,24 @@ ExitCode precision(const Options& o) {
   return ExitCode::Ok;
 }
 
+// Whether the machine has what a run takes, and how much there is.
+std::string fit_text(std::uint64_t bytes, bool fits) {
+  const MachineMemory memory = process_memory();
+  const std::string name = current_device().name();
+  if (memory.total == 0 || name != "cpu")
+    return fmt::format("{} {}\n", fits ? "fits on" : "does not fit on", name);
+  return fmt::format("{}: it takes {} of {}, of which {} are free now\n",
+                     fits ? "fits" : "does not fit", human_bytes(bytes), human_bytes(memory.total),
+                     human_bytes(memory.available));
+}
+
 ExitCode plan(const Options& o) {
   const auto e = compile(o);
   const Plan& p = e->programs().plan();
   std::size_t copy = 0;  // a run's alone
   if (!e->model)
     copy = checkpoint_copy_bytes(e->session.recipe, e->session.model(), *e->session.optimizer, p);
-  warn_of_memory_for(p, kLessMemory, copy);
+  const bool fits = warn_of_memory_for(p, kLessMemory, copy);
   if (o.json) {
     json plan = parse_json(to_json(p));
     if (copy > 0) plan["checkpoint_copy_bytes"] = copy;
@@ -260,7 +274,8 @@ ExitCode plan(const Options& o) {
   if (copy > 0)
     said = fmt::format("a copy of the state for checkpoints: {}; a run holds {} with it\n",
                        human_bytes(copy), human_bytes(p.peak_bytes() + copy));
-  print_result("{}{}\n", said, fitted(print(p)));
+  said += fit_text(p.peak_bytes() + copy, fits);
+  print_result("{}{}\n", said, fitted(o.summary ? print_summary(p) : print(p)));
   return ExitCode::Ok;
 }
 
@@ -320,6 +335,9 @@ Action explain_verb(CLI::App& app) {
       sub->add_flag("--each", o->each, "a row for every call, not for every kind of call");
     add_device(*sub);
     add_json(*sub, o->json, s.json);
+    if (s.run == plan)
+      sub->add_flag("--summary", o->summary, "without the instructions and the buffers")
+          ->excludes("--json");
     sub->footer(fmt::format("Example:\n  aloft explain {} recipes/gpt-cpp.toml", s.name));
     sub->callback([chosen, run = s.run] { *chosen = run; });
   }

@@ -15,6 +15,7 @@
 #include "infer/beam_search.h"
 #include "infer/chat_prompt.h"
 #include "infer/prompt_file.h"
+#include "recipe/what_lies_there.h"
 #include "runtime/threads.h"
 
 namespace aloft::cli {
@@ -109,10 +110,12 @@ ExitCode generate(GenerateOptions o) {
   say_unused(o);
   if (o.threads.value_or(0) > 0) host_threads().set_count(static_cast<int>(*o.threads));
   SavedModel saved = describe_saved_model(o.model.path, o.model.checkpoint, o.model.average);
-  if (!saved.tokenizer)
-    throw UserError("E0718", "there is no tokenizer beside the model")
-        .at(o.model.path)
-        .need(tokenizer_forms());
+  if (!saved.tokenizer) {
+    UserError e("E0718", "there is no tokenizer beside the model");
+    e.add_line("at", o.model.path);
+    say_no_tokenizer(e, o.model.path);
+    throw e;
+  }
   if (const PrecisionRecipe precision = precision_of(o.precision); precision != PrecisionRecipe{})
     amp::prepare(*saved.model, precision);
   if (o.is_chat) {

@@ -21,6 +21,7 @@
 #include "models/model_json.h"
 #include "models/published_files.h"
 #include "models/state_dict.h"
+#include "recipe/what_lies_there.h"
 #include "run/run_directory.h"
 #include "runtime/current_device.h"
 #include "tasks/loss_text.h"
@@ -222,11 +223,12 @@ SavedModel describe_saved_model(const Path& path, const std::string& which, bool
           .advice("leave --average out");
     saved = open_huggingface(path, kind);
   } else {
-    throw UserError("E0718", "this is no run, checkpoint or model folder")
-        .at(path.string())
-        .need(
-            "a run directory (run.json), a checkpoint (manifest.json), or a Hugging Face "
-            "folder (config.json and model.safetensors, or its index)");
+    UserError e("E0718", "this is no run, checkpoint or model folder");
+    e.add_line("at", path.string());
+    say_what_lies(e, path, path.string(),
+                  "a run directory (run.json), a checkpoint (manifest.json), or a Hugging Face "
+                  "folder (config.json and model.safetensors, or its index)");
+    throw e;
   }
   saved.module().eval();
   if (!saved.published.empty() && !saved.has_other_tokenizer)

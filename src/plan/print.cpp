@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "plan/lifetime.h"
 #include "plan/plan.h"
+#include "plan/summary.h"
 
 namespace aloft {
 namespace {
@@ -106,9 +107,8 @@ void print_buffers(const Program& p, std::string& out) {
                        r.ref.type.str());
 }
 
-}  // namespace
-
-std::string print(const Plan& plan) {
+// `is_whole`: with every instruction and every buffer.
+std::string print_plan(const Plan& plan, bool is_whole) {
   std::string out =
       fmt::format("plan {} for {}, {} threads\n", plan.signature(), plan.backend, plan.threads);
   for (const auto& [key, value] : plan.choices) out += fmt::format("  chose {} = {}\n", key, value);
@@ -120,11 +120,18 @@ std::string print(const Plan& plan) {
       out += fmt::format(", {}<={}", p.symbols[s].str(), p.bounds[s]);
     out += "\n";
     print_peak(p, out);
+    if (!is_whole) continue;
     print_instructions(p, out);
     print_buffers(p, out);
   }
   return out;
 }
+
+}  // namespace
+
+std::string print(const Plan& plan) { return print_plan(plan, true); }
+
+std::string print_summary(const Plan& plan) { return print_plan(plan, false); }
 
 std::string arenas_text(const Plan& plan, int device) {
   std::string parts;

@@ -84,11 +84,13 @@ bool is_room_for_copy(const Plan& plan, std::size_t copy) {
   }
 }
 
-void warn_of_memory_for(const Plan& plan, std::string_view advice, std::size_t copy) {
+bool warn_of_memory_for(const Plan& plan, std::string_view advice, std::size_t copy) {
   try {
     need_memory_for(plan, advice, copy);
+    return true;
   } catch (const EnvironmentError& e) {
     log_warning("this machine cannot run it: {}", e.what());
+    return false;
   }
 }
 

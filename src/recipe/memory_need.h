@@ -11,7 +11,7 @@ namespace aloft {
 
 // What makes a run need less.
 inline constexpr const char* kLessMemory =
-    "a smaller train.batch (with train.accumulate), model.context or model, or a lower precision";
+    "a smaller train.batch (with train.accumulate), data.length or model, or a lower precision";
 
 // Bytes: weights, gradients and the optimizer's state to the byte; of the activations only what
 // every block keeps for its gradient. `of_data`: what the data says, where it is known.
@@ -24,8 +24,8 @@ void need_memory_for(const Recipe& recipe, const SettingValues& of_data);
 void need_memory_for(const Plan& plan, std::string_view advice = kLessMemory, std::size_t copy = 0);
 // Whether there can be such a copy besides; says so where there cannot, and the plan alone fits.
 bool is_room_for_copy(const Plan& plan, std::size_t copy);
-// Warns where either is so.
-void warn_of_memory_for(const Plan& plan, std::string_view advice = kLessMemory,
+// Warns where either is so. Whether the machine has that at all.
+bool warn_of_memory_for(const Plan& plan, std::string_view advice = kLessMemory,
                         std::size_t copy = 0);
 
 }  // namespace aloft

@@ -6,6 +6,7 @@
 #include "data/tokenizer.h"
 #include "models/huggingface.h"
 #include "models/setting_json.h"
+#include "recipe/what_lies_there.h"
 
 namespace aloft {
 
@@ -65,10 +66,10 @@ std::optional<FolderMeant> folder_meant(const std::vector<Leaf>& leaves, const P
   if (!path_exists(path / "config.json")) {
     UserError e("E0718", "a run cannot begin from this");
     e.add_line("at", path.string());
-    e.add_line("in", named->origin + ": model.init");
-    e.add_line("need", "a folder of Hugging Face: config.json, and the weights beside it");
-    if (path_exists(path / "run.json") || path_exists(path / "manifest.json"))
-      e.add_line("try", "aloft export hf " + path.string() + " FOLDER, and begin from that");
+    e.add_line("in", named->origin == kSetOrigin ? "--init, or --set model.init"
+                                                 : named->origin + ": model.init");
+    say_what_lies(e, path, named->value.get<std::string>(),
+                  "a folder of Hugging Face: config.json, and the weights beside it");
     throw e;
   }
   return FolderMeant{path, models::huggingface_spec(path), named->origin == kSetOrigin};

@@ -1,5 +1,6 @@
 #include "recipe/open_data.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/cache_folder.h"
@@ -9,6 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "data/open_tokens.h"
+#include "recipe/what_lies_there.h"
 
 namespace aloft {
 namespace {
@@ -112,6 +114,17 @@ void say_doubtful(const std::vector<DoubtfulFile>& doubtful) {
 
 }  // namespace
 
+void need_tokenizer_of_init(const Recipe& recipe) {
+  const auto is_said = [](const auto& o) { return o.first.starts_with("data.tokenizer."); };
+  if (recipe.model.init.empty() || !recipe.data.tokenizer.path.empty()) return;
+  if (std::ranges::any_of(recipe.origin, is_said)) return;
+  UserError e("E0717", "the run begins from weights that have no tokenizer beside them");
+  e.add_line("at", recipe.model.init);
+  say_no_tokenizer(e, recipe.model.init);
+  e.add_line("try", "data.tokenizer.path, where it lies elsewhere");
+  throw e;
+}
+
 void say_odd_files(const Dataset& data, bool quiet) {
   say_skipped(data.info.skipped, quiet);
   say_doubtful(data.info.doubtful);
@@ -133,6 +146,7 @@ std::vector<CorpusFile> files_of_text(const Recipe& recipe) {
 
 Dataset open_data(const Recipe& recipe, bool quiet) {
   if (!recipe.data.train_tokens.empty()) return open_given_tokens(recipe);
+  need_tokenizer_of_init(recipe);
   const DatasetSpec spec = dataset_spec(recipe);
   make_folder(spec.cache);
   std::string stage;

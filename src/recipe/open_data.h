@@ -12,8 +12,12 @@ namespace aloft {
 
 // Opens the recipe's data: its text, or the token files that it names instead, and says which files
 // of it are odd (say_odd_files). DataError E0523 where a tokenizer is given that did not make the
-// tokens; Interrupted (interrupt.h), and what was half made is removed.
+// tokens; UserError E0717 of need_tokenizer_of_init; Interrupted (interrupt.h), and what was half
+// made is removed.
 Dataset open_data(const Recipe& recipe, bool quiet);
+// UserError E0717 where the run begins from a folder without a tokenizer and the recipe says none:
+// a new one would give ids that mean something else to the folder's weights.
+void need_tokenizer_of_init(const Recipe& recipe);
 // Says which files of a folder or glob were left out (where `quiet`, only those that cannot be
 // opened), and which were taken because they were named although they may be no text.
 void say_odd_files(const Dataset& data, bool quiet);

@@ -15,6 +15,7 @@
 #include "data/build.h"
 #include "data/sequence_examples.h"
 #include "data/tokenizers/tokenizer_kind.h"
+#include "recipe/open_data.h"
 #include "recipe/run_length.h"
 #include "sources/example_order.h"
 #include "sources/run_tokenizer.h"
@@ -35,6 +36,7 @@ std::shared_ptr<const Tokenizer> tokenizer_for(const Recipe& recipe,
     spec.path = (recipe.folder / spec.path).string();
     return make_tokenizer(spec, {}, {});
   }
+  need_tokenizer_of_init(recipe);
   const Path cache = recipe.data.cache.empty() ? default_cache() : Path(recipe.data.cache);
   make_folder(cache);
   const ScratchFolder scratch(cache / "jsonl-text");
@@ -82,11 +84,12 @@ void say_counts(const JsonlSet& set, std::int64_t length, const Tokenizer& token
 // `templates`: the recipe whose tokenizer has the chat template beside it.
 std::unique_ptr<RunData> open_jsonl(const Recipe& recipe, const Recipe& templates, bool quiet) {
   const InterruptScope interrupts;
-  std::vector<CorpusFile> files = list_jsonl(recipe.data.jsonl, recipe.folder);
+  const DataSection& d = recipe.data;
+  std::vector<CorpusFile> files = list_jsonl(d.jsonl, recipe.folder);
   std::shared_ptr<const Tokenizer> tokenizer = tokenizer_for(recipe, files);
   JsonlSetOptions options;
   options.length = tokens_an_example(recipe);
-  options.validation = recipe.data.validation;
+  options.validation = d.validation;
   options.on_line = [] { InterruptScope::leave_if_asked(); };
   std::optional<LoadedChatTemplate> form;
   std::optional<JsonlEncoder> encoder;
@@ -100,7 +103,7 @@ std::unique_ptr<RunData> open_jsonl(const Recipe& recipe, const Recipe& template
   InterruptScope::leave_if_asked();
   if (!quiet) say_counts(set, options.length, *tokenizer);
   return std::make_unique<JsonlRunData>(std::move(tokenizer), std::move(set), std::move(files),
-                                        has_micro_batches(recipe));
+                                        has_micro_batches(recipe), form ? form->form.source() : "");
 }
 
 // With the run's own tokenizer, whatever the recipe would make of today's lines.
@@ -155,11 +158,13 @@ SequenceOptions training_options(const Recipe& recipe, std::uint64_t position) {
 }  // namespace
 
 JsonlRunData::JsonlRunData(std::shared_ptr<const Tokenizer> tokenizer, JsonlSet set,
-                           std::vector<CorpusFile> files, bool has_weights)
+                           std::vector<CorpusFile> files, bool has_weights,
+                           std::string chat_template)
     : tokenizer_(std::move(tokenizer)),
       set_(std::move(set)),
       files_(std::move(files)),
-      has_weights_(has_weights) {}
+      has_weights_(has_weights),
+      chat_template_(std::move(chat_template)) {}
 
 SettingValues JsonlRunData::facts(const Recipe& recipe) const {
   return with_example({{"vocab", std::int64_t{tokenizer_->vocab_size()}}}, recipe);
@@ -225,10 +230,12 @@ json JsonlRunData::record() const {
   };
   json files = json::array();
   for (const CorpusFile& f : files_) files.push_back({f.name, f.size, f.modified});
-  const json record = {{"train", identity(*set_.train)},
-                       {"validation", identity(*set_.validation)},
-                       {"tokenizer", hex16(tokenizer_->fingerprint())},
-                       {"files", std::move(files)}};
+  json record = {{"train", identity(*set_.train)},
+                 {"validation", identity(*set_.validation)},
+                 {"tokenizer", hex16(tokenizer_->fingerprint())},
+                 {"files", std::move(files)}};
+  if (!chat_template_.empty())
+    record["template"] = hex16(hash64(std::as_bytes(std::span(chat_template_))));
   return parse_json(json_text(record));  // names of files as data.json keeps them
 }
 

@@ -9,9 +9,9 @@ namespace aloft {
 class JsonlRunData : public RunData {
  public:
   // `has_weights`: whether steps have several micro-batches, whose means then count by their
-  // targets.
+  // targets. `chat_template`: its text, of messages.
   JsonlRunData(std::shared_ptr<const Tokenizer> tokenizer, JsonlSet set,
-               std::vector<CorpusFile> files, bool has_weights);
+               std::vector<CorpusFile> files, bool has_weights, std::string chat_template = "");
 
   SettingValues facts(const Recipe& recipe) const override;
   std::vector<std::string> columns() const override;
@@ -25,6 +25,9 @@ class JsonlRunData : public RunData {
   nlohmann::json record() const override;
   nlohmann::json counts() const override;
   std::string_view unit() const override { return "tokens"; }
+  std::optional<double> units_without_padding() const override {
+    return static_cast<double>(tokens_of(*set_.train)) / static_cast<double>(set_.train->size());
+  }
   std::string describe() const override;
   const Tokenizer* tokenizer() const override { return tokenizer_.get(); }
 
@@ -36,6 +39,7 @@ class JsonlRunData : public RunData {
   JsonlSet set_;
   std::vector<CorpusFile> files_;
   bool has_weights_;
+  std::string chat_template_;
 };
 
 }  // namespace aloft

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "data/held_out.h"
+#include "recipe/open_data.h"
 #include "recipe/run_length.h"
 #include "sources/example_order.h"
 #include "sources/named_places.h"
@@ -33,14 +34,18 @@ json identity_of(const LabelledTexts& t) {
 struct Rows {
   std::vector<std::uint64_t> train, validation;
 };
-Rows divided(std::uint64_t examples, double share) {
-  const auto held_out =
-      static_cast<std::uint64_t>(std::llround(share * static_cast<double>(examples)));
-  if (share > 0 && (held_out == 0 || held_out == examples))
+Rows divided(std::uint64_t examples, double share, const Path& file) {
+  auto held_out = static_cast<std::uint64_t>(std::llround(share * static_cast<double>(examples)));
+  if (share > 0) held_out = std::max<std::uint64_t>(held_out, 1);
+  if (share > 0 && held_out >= examples)
     throw UserError("E0512", "the share for validation leaves a part without examples")
+        .at(file.string())
         .saw("data.validation = " + shortest(share) + " of " + std::to_string(examples) +
-             " examples")
-        .need("one example or more in both parts, or 0: no validation");
+             (examples == 1 ? " example" : " examples"))
+        .need("one example or more in both parts, or 0: no validation")
+        .advice(
+            "more lines, --set data.validation=0, or data.validation_labelled, a file of "
+            "others");
   const std::vector<bool> is_held = held_out_of(examples, held_out, 0);
   Rows rows;
   for (std::uint64_t i = 0; i < examples; ++i)
@@ -49,6 +54,7 @@ Rows divided(std::uint64_t examples, double share) {
 }
 
 std::shared_ptr<const Tokenizer> tokenizer_of(const Recipe& r) {
+  need_tokenizer_of_init(r);
   if (r.data.tokenizer.path.empty())
     throw UserError("E0717", "the recipe names no tokenizer for its texts")
         .need("data.tokenizer.path, " + tokenizer_forms())
@@ -79,7 +85,7 @@ std::unique_ptr<RunData> open_with(const Recipe& r, std::shared_ptr<const Tokeni
   LabelledTexts train = read(files[0]), validation;
   std::vector<std::uint64_t> rows;
   if (d.validation_labelled.empty()) {
-    Rows parts = divided(train.examples(), d.validation);
+    Rows parts = divided(train.examples(), d.validation, files[0]);
     validation = texts_of_rows(train, parts.validation);
     train = texts_of_rows(train, parts.train);
     rows = std::move(parts.train);

@@ -57,6 +57,10 @@ class RunData {
   // Of text; null and nothing where there is none.
   virtual const Tokenizer* tokenizer() const { return nullptr; }
   virtual std::optional<double> bytes_a_target() const { return std::nullopt; }
+
+  // Units of a training example on average, where examples are filled up with padding, which counts
+  // as none.
+  virtual std::optional<double> units_without_padding() const { return std::nullopt; }
 };
 
 }  // namespace aloft

@@ -23,7 +23,10 @@ bool has_given_tokenizer(const Recipe& recipe, const Path& run) {
   throw UserError("E0817", "this recipe cannot go on with the run: its tokenizer is another one")
       .saw(given.string())
       .need("the run's own, " + own_tokenizer(run).string())
-      .advice("leave data.tokenizer as it was, or begin a new run");
+      .advice((recipe.data.tokenizer.path == recipe.model.init
+                   ? "bring the tokenizer of that folder, which the run began from, back"
+                   : "leave data.tokenizer as it was") +
+              std::string(", or begin a new run"));
 }
 
 }  // namespace aloft

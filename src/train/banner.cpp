@@ -20,6 +20,17 @@ std::string model_line(const Session& s) {
                           human_count(static_cast<double>(models::parameter_count(s.model())))));
 }
 
+// Of examples with padding, whose steps differ in what is read: its mean.
+std::string padded_length_text(const BannerFacts& f, double mean) {
+  const Recipe& r = f.session.recipe;
+  const std::int64_t each = windows_a_step(r);
+  const double tokens = static_cast<double>(f.tokens_before) +
+                        mean * static_cast<double>(each * (r.train.steps - f.begin.step));
+  return fmt::format("{} steps of {} example{} of up to {} {}: about {} {} without padding",
+                     grouped(r.train.steps), grouped(each), each == 1 ? "" : "s",
+                     units_an_example(r), f.data.unit(), human_count(tokens), f.data.unit());
+}
+
 std::string length_line(const BannerFacts& f) {
   const Recipe& r = f.session.recipe;
   const std::int64_t each = tokens_a_step(r);
@@ -29,11 +40,12 @@ std::string length_line(const BannerFacts& f) {
   if (r.train.accumulate > 1) batch += fmt::format(" x {} micro-batches", r.train.accumulate);
   const std::int64_t tokens = f.tokens_before + each * (r.train.steps - f.begin.step);
   const bool is_one_size = f.tokens_before == each * f.begin.step;
-  std::string text =
-      fmt::format("{} steps{} of {} {} ({}): {} {}, {:.3g} epochs", grouped(r.train.steps),
-                  is_one_size ? "" : fmt::format(", from {} on", grouped(f.begin.step + 1)),
-                  grouped(each), f.data.unit(), batch, human_count(static_cast<double>(tokens)),
-                  f.data.unit(), epochs_of(r, f.data.examples(r), f.begin));
+  std::string text = fmt::format(
+      "{} steps{} of {} {} ({}): {} {}", grouped(r.train.steps),
+      is_one_size ? "" : fmt::format(", from {} on", grouped(f.begin.step + 1)), grouped(each),
+      f.data.unit(), batch, human_count(static_cast<double>(tokens)), f.data.unit());
+  if (const auto mean = f.data.units_without_padding()) text = padded_length_text(f, *mean);
+  text += fmt::format(", {:.3g} epochs", epochs_of(r, f.data.examples(r), f.begin));
   if (f.begin.step > 0) text += fmt::format("; going on behind step {}", grouped(f.begin.step));
   return line("run", text);
 }

@@ -145,7 +145,11 @@ class Resumption {
     if (!data_record_.is_object())
       e.add_line("saw", fmt::format("{} {} in run.json, now {}", data.unit(),
                                     json_text(known_counts(data)), json_text(data.counts())));
-    e.add_line("try", "bring the data back as it was, or --force to go on with the new one");
+    e.add_line("try", fmt::format("bring the data{} back as it was, or --force to go on with the "
+                                  "new one",
+                                  data_record_.is_object() && data_record_.contains("template")
+                                      ? " and the chat template"
+                                      : ""));
     if (!options_.force) throw e;
     say_other_data(e.headline(), changes_);
     is_other_data_ = true;

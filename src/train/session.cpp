@@ -63,11 +63,25 @@ void check_own_patterns(const Recipe& recipe, const models::ModelSpec& spec) {
   }
 }
 
+// Folders of Hugging Face may call a parameter by a prefix that it does not have here: a pattern of
+// such names, "model.layers.0.*", means the same parameters.
+std::string own_pattern(const std::string& pattern, const Session& s) {
+  const std::string_view prefix = s.spec.family->published.prefix;
+  const auto matches_some = [&](std::string_view asked) {
+    return std::ranges::any_of(s.model().parameters(), [&](const VariablePtr& p) {
+      return glob_match(asked, p->name.str());
+    });
+  };
+  if (prefix.empty() || !pattern.starts_with(prefix) || matches_some(pattern)) return pattern;
+  const std::string without = pattern.substr(prefix.size());
+  return matches_some(without) ? without : pattern;
+}
+
 void make_model(Session& s) {
   s.task = task_kind(s.recipe).make(s.spec);
   try {
     for (const std::string& pattern : s.recipe.optimizer.freeze)
-      s.model().requires_grad(false, pattern);
+      s.model().requires_grad(false, own_pattern(pattern, s));
     s.optimizer = std::make_unique<Optimizer>(
         amp::prepare_with_frozen(s.model(), optimizer_spec(s.recipe), s.recipe.precision));
   } catch (UserError& e) {

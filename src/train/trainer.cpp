@@ -481,7 +481,7 @@ class Training {
       refuse_to_succeed(problem_, saver_.newest_healthy());
     if (result_.exit == ExitCode::Ok && result_.steps > 0)
       if (const std::string setback =
-              setback_of_loss(*result_.last_loss, validation_, health_->start_loss());
+              health_->setback(*result_.last_loss, validation_, [this] { return loss_of_state(); });
           !setback.empty())
         log_warning("{}", setback);
     runner_.reset();  // the training arenas go; the generator of samples makes its own

@@ -136,7 +136,28 @@ class Encoders(ProgramTest):
         other = tokenizer(0)
         other["normalizer"] = None
         (self.folder / "own" / "tokenizer.json").write_text(json.dumps(other))
-        self.assertIn("error E0817", self.refused(*asked, 3, "--resume"))
+        said = self.refused(*asked, 3, "--resume")
+        self.assertIn("error E0817", said)
+        self.assertIn("leave data.tokenizer as it was", said)
+        # Of the folder that the run began from, which no key of [data] names.
+        shutil.copytree(self.folder / "bert-tiny", self.folder / "begun")
+        asked = "train", "classify.toml", "--init", "begun", "--out", "begun-from", "--steps"
+        self.aloft(*asked, 1)
+        (self.folder / "begun" / "tokenizer.json").write_text(json.dumps(other))
+        said = self.refused(*asked, 3, "--resume")
+        self.assertIn("error E0817", said)
+        self.assertIn("bring the tokenizer of that folder", said)
+        self.assertNotIn("data.tokenizer", said)
+
+    def test_a_few_texts_leave_one_for_validation(self):
+        (self.folder / "few.jsonl").write_text(texts(5))
+        few = ("train", "classify.toml", "--init", "bert-tiny", "--set", "data.validation=0.05", "--steps", 1)
+        self.aloft(*few, "--set", "data.labelled=few.jsonl", "--out", "few")
+        record = json.loads((self.folder / "few" / "run.json").read_text())
+        self.assertEqual(record["examples"], {"train": 4, "validation": 1})
+        (self.folder / "one.jsonl").write_text(texts(1))
+        said = self.refused(*few, "--set", "data.labelled=one.jsonl", "--out", "x")
+        self.assertRegex(said, r"E0512[^~]*at +.*one.jsonl[^~]*try .*data.validation=0.*data.validation_labelled")
 
     def test_a_folder_without_a_head_gets_one_by_the_data(self):
         for name, prefix in (("bert-tiny", "bert."), ("roberta-tiny", "roberta.")):
@@ -230,6 +251,15 @@ class Encoders(ProgramTest):
         self.assertIn("pad_token_id is null", self.refused("explain", "plan", "other", exit_code=3))
         (self.folder / "other" / "config.json").write_text(json.dumps(plain | {"pad_token_id": None}))
         self.aloft("explain", "plan", "other", "--set", "data.length=8")  # BERT's are not
+
+    def test_a_folder_with_half_a_tokenizer_is_told_what_it_lacks(self):
+        folder = self.folder / "words-alone"
+        shutil.copytree(self.folder / "bert-tiny", folder)
+        (folder / "tokenizer.json").unlink()
+        (folder / "vocab.txt").write_text("[PAD]\n[UNK]\n")
+        said = self.refused("train", "classify.toml", "--init", "words-alone", "--out", "x")
+        self.assertRegex(said, r"E0717[^~]*saw +vocab.txt[^~]*try +in transformers: AutoTokenizer.*save_pretrained")
+        self.assertFalse((self.folder / "x").exists())
 
 
 if __name__ == "__main__":

@@ -205,6 +205,17 @@ class HuggingFace(ProgramTest):
         self.assertIn("error E0809", self.refused("train", "tiny.toml", "--set", "optimizer.freeze=['h.9.*']", "--out",
                                                   "x"))
 
+    def test_what_is_frozen_may_have_its_name_in_the_folder(self):
+        """With the prefix of transformers' names, which are those of the file, or without it."""
+        self.assertIn("model.layers.0.mlp.up_proj.weight", self.tensors("folder"))
+        plans = [self.aloft("explain", "plan", "tiny.toml", "--init", "folder", "--set",
+                            f"optimizer.freeze=['{prefix}layers.0.*']", "--json").stdout
+                 for prefix in ("", "model.")]
+        self.assertEqual(*plans)
+        self.assertNotEqual(plans[0], self.aloft("explain", "plan", "tiny.toml", "--init", "folder", "--json").stdout)
+        self.assertIn('"model.layers.9.*"', self.refused("train", "tiny.toml", "--init", "folder", "--set",
+                                                         "optimizer.freeze=['model.layers.9.*']", "--out", "x"))
+
     def test_the_loss_of_a_text(self):
         """By windows of which each but the first predicts its last two tokens, as it is defined."""
         text = "the quick brown fox jumps over it"
@@ -345,6 +356,71 @@ class HuggingFace(ProgramTest):
         self.assertIn("aloft export hf", said)
         self.assertIn("error E0718", self.refused("train", "tiny.toml", "--init", "nowhere", "--out", "x"))
         self.assertFalse((self.folder / "x").exists())
+
+    def test_no_run_makes_a_tokenizer_for_weights_that_were_trained_with_another(self):
+        """The ids of a new one mean something else to the weights: refused before anything is made."""
+        folder = self.folder / "bare"
+        shutil.copytree(self.folder / "folder", folder)
+        for path in folder.glob("*token*"):
+            path.unlink()
+        (self.folder / "no-tokenizer.toml").write_text('[data]\ntext = ["text.txt"]\n[train]\nbatch = 2\nsteps = 1\n')
+        (self.folder / "lines.jsonl").write_text('{"text": "the quick fox"}\n' * 9)
+        lines = ("--set", "data.text=[]", "--set", "data.jsonl=['lines.jsonl']")
+        asked = ("no-tokenizer.toml", "--init", "bare")
+        for file, remedy in ((None, "tokenizer.json"), ("vocab.txt", "AutoTokenizer.from_pretrained"),
+                             ("tekken.json", "tokenizer.json"), ("vocab.json", "merges.txt")):
+            if file:
+                (folder / file).write_text("{}")
+            for verb in (("train", *asked, "--out", "x"), ("train", *asked, *lines, "--out", "x")):
+                said = self.refused(*verb)
+                self.assertIn("error E0717", said)
+                self.assertRegex(said, rf"saw +{file or 'none of these'}")
+                self.assertRegex(said, rf"try .*{remedy}")
+            self.assertRegex(self.refused("generate", "bare", "--prompt", "a"), rf"E0718[^~]*saw +{file or 'none'}[^~]*try ")
+            if file:
+                (folder / file).unlink()
+        self.assertFalse((self.folder / "x").exists())
+        self.aloft("explain", "plan", *asked)  # which needs no word of the text
+        self.aloft("train", *asked, "--set", "data.tokenizer.path=folder", "--out", "named")
+
+    def test_what_lies_there_instead_of_a_model_is_said_with_what_makes_one_of_it(self):
+        def folder(name, *files):
+            (self.folder / name).mkdir(parents=True)
+            for file in files:
+                (self.folder / name / file).write_text('{"architectures": ["LlamaForCausalLM"]}')
+        folder("torch", "config.json", "pytorch_model.bin")
+        folder("adapter", "adapter_config.json", "adapter_model.safetensors")
+        folder("gguf", "m.gguf")
+        folder("weights", "model.safetensors")
+        folder("config", "config.json")
+        folder("models--a--b/refs")
+        shutil.copytree(self.folder / "folder", self.folder / "models--a--b" / "snapshots" / "77")
+        cases = {
+            "foldr": ("nothing at that path", "folder, which is there"),
+            "Qwen/Qwen2.5-0.5B": ("nothing at that path; .*hub", "hf download Qwen/Qwen2.5-0.5B"),
+            "torch": ("pytorch_model.bin", "LlamaForCausalLM.from_pretrained.*save_pretrained"),
+            "adapter": ("an adapter", "merge_and_unload"),
+            "gguf": ("m.gguf", "safetensors"),
+            "gguf/m.gguf": ("a file of GGUF", "safetensors"),
+            "weights": ("no config.json", "config.json"),
+            "config": ("no weights", "model.safetensors"),
+            "folder/model.safetensors": ("a file", "its folder: .*folder"),
+            "models--a--b": ("folders of models", "snapshots/77"),
+        }
+        for path, (saw, remedy) in cases.items():
+            for verb in (("generate", path, "--prompt", "a"), ("eval", path, "--data", "text.txt"),
+                         ("train", "tiny.toml", "--init", path, "--out", "x")):
+                if verb[0] == "train" and path in ("torch", "config"):
+                    continue  # of a description alone there is a plan; a run needs weights
+                said = self.refused(*verb)
+                self.assertIn("error E0718", said)
+                self.assertRegex(said, rf"saw +.*{saw}", path)
+                self.assertRegex(said, rf"try +.*{remedy}", path)
+        self.assertIn("--init", self.refused("train", "tiny.toml", "--init", "foldr", "--out", "x"))
+        (self.folder / "torch" / "config.json").write_text(
+            json.dumps(self.config("folder") | {"architectures": ["LlamaForCausalLM"]}))
+        said = self.refused("train", "tiny.toml", "--init", "torch", "--out", "x", exit_code=3)
+        self.assertRegex(said, r"error E0632[^~]*saw +pytorch_model.bin[^~]*try .*save_pretrained")
 
 
 class Lengths(ProgramTest):

@@ -144,6 +144,17 @@ class JsonLines(ProgramTest):
         self.assertIn("moved.jsonl", said)
         self.assertIn("going on with the new data", self.aloft(*asked, "--force").stderr.decode())
 
+    def test_the_length_of_a_run_counts_no_padding(self):
+        def said(*words):
+            return self.aloft("train", "tiny.toml", "--out", "counted", *words).stderr.decode()
+        tokens = sum(len(p + c) - 1 for p, c in PAIRS)
+        for more in (("--steps", 4), ("--steps", 8, "--resume")):  # an epoch each
+            epochs = more[1] // 4
+            self.assertIn(f"{more[1]} steps of 2 examples of up to 16 tokens: about {tokens * epochs} tokens without "
+                          f"padding, {epochs} epochs", said(*more))
+        last = [json.loads(line) for line in (self.folder / "counted" / "metrics.jsonl").read_text().splitlines()]
+        self.assertEqual([line["tokens"] for line in last if "tokens" in line][-1], 2 * tokens)
+
     def test_a_tokenizer_is_made_of_the_lines(self):
         self.aloft("train", "tiny.toml", "--set", "data.tokenizer.kind=char", "--out", "chars", "--steps", 1)
         info = json.loads(self.aloft("data", "info", "chars", "--json").stdout)
@@ -239,6 +250,18 @@ class FromHuggingFace(ProgramTest):
         [answer] = self.parsed("generate", "tuned-hf", "--prompt", "<|im_start|>user\nName a colour<|im_end|>\n"
                                "<|im_start|>assistant\n", "--tokens", 4, "--temperature", 0, "--json")
         self.assertTrue(answer["tokens"] or answer["ended"])
+
+    def test_another_chat_template_is_named_when_a_run_goes_on(self):
+        shutil.copytree(self.folder / "qwen", self.folder / "reworded")
+        asked = ["train", "tune.toml", "--init", "reworded", "--out", "worded", "--steps"]
+        self.aloft(*asked, 1)
+        template = self.folder / "reworded" / "chat_template.jinja"
+        text = template.read_text()
+        template.write_text("{{ 'New. ' }}" + text)
+        said = self.aloft(*asked, 2, "--resume", exit_code=2).stderr.decode()
+        self.assertRegex(said, r"E0818[^~]*saw +the chat template: .*, now [^~]*try .*chat template")
+        template.write_text(text)
+        self.aloft(*asked, 2, "--resume")
 
     def test_an_evaluation_is_of_what_is_learnt(self):
         """The mean over all tokens that transformers marks, of messages, texts, and prompts with completions."""

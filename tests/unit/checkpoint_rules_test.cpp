@@ -54,8 +54,29 @@ TEST(Health, ARunThatEndsAboveItsStartHasLearntNothing) {
     EXPECT_NE(text.find(words), std::string::npos) << text;
   };
   const std::string start = " loss of 7.5 and began with a training loss of 5.55";
-  says(setback_of_loss(5.0, 7.5, 5.55), "a validation" + start);
+  says(setback_of_loss(7.0, 7.5, 5.55), "a validation" + start);
   says(setback_of_loss(7.5, {}, 5.55), "a training" + start);
+}
+
+TEST(Health, AValidationLossAboveTheTrainingLossAtTheStartIsNoSetback) {
+  EXPECT_EQ(setback_of_loss(2.4, 5.53, 5.4), "");  // validation holds something harder
+  EXPECT_EQ(setback_of_loss(5.4, 5.53, 5.4), "");  // a run of one step
+  const std::string far = setback_of_loss(2.4, 7.5, 5.4);
+  EXPECT_EQ(far.find("learnt nothing"), std::string::npos) << far;
+  EXPECT_NE(far.find("validation loss of 7.5"), std::string::npos) << far;
+  EXPECT_NE(far.find("training loss of 2.4"), std::string::npos) << far;
+}
+
+TEST(Health, ASetbackIsOfTheWeightsThatTheRunEndsWith) {
+  Health h(scalar::no_scaler());
+  h.step(5.4, 1, false);
+  const auto ends = [&](double validation, std::optional<double> now) {
+    return h.setback(5.4, validation, [=] { return now; });
+  };
+  EXPECT_EQ(ends(5.53, 5.3), "");
+  EXPECT_NE(ends(20.0, 19.0).find("learnt nothing"), std::string::npos);  // by its one update
+  EXPECT_EQ(ends(20.0, 5.3).find("learnt nothing"), std::string::npos);
+  EXPECT_NE(ends(20.0, {}), "");
 }
 
 TEST(Health, ARunThatIsResumedIsMeasuredByItsOwnStart) {
