@@ -381,7 +381,8 @@ class HuggingFace(ProgramTest):
                 (folder / file).unlink()
         self.assertFalse((self.folder / "x").exists())
         self.aloft("explain", "plan", *asked)  # which needs no word of the text
-        self.aloft("train", *asked, "--set", "data.tokenizer.path=folder", "--out", "named")
+        self.aloft("train", *asked, "--set", "data.tokenizer.path=folder", "--set", "data.tokenizer.kind=byte", "--out",
+                   "named")
 
     def test_what_lies_there_instead_of_a_model_is_said_with_what_makes_one_of_it(self):
         def folder(name, *files):
