@@ -271,7 +271,7 @@ class Generate(ProgramTest):
             options = re.split(r" (?=--[a-z-]+ [A-Z]+[: =])", text)[1:]
             self.assertGreater(len(options), 8)
             for option in options:
-                if not re.match(r"--(message|prompt|prompts|set|system) ", option):
+                if not re.match(r"--(init|message|prompt|prompts|set|system) ", option):
                     self.assertRegex(option, r"^--\S+ .*?=\S+ |\(default: ", verb)
 
 
