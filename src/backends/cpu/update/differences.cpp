@@ -13,15 +13,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
 
-void read_all(const UpdateTile& tile, float* to) {
-  const Floats d;
-  const Values values(tile);
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  std::int64_t i = 0;
-  for (; i + lanes <= tile.n; i += lanes) hn::StoreU(values.load(d, i), d, to + i);
-  if (const std::int64_t n = tile.n - i; n > 0) store_n(d, values.load_n(d, i, n), to + i, n);
-}
-
 // Split masters as a source of elements.
 struct Masters {
   SplitValues values;
@@ -55,10 +46,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace aloft::cpu {
 
-HWY_EXPORT(read_all);
 HWY_EXPORT(add_all);
 
-void read_values(const UpdateTile& tile, float* to) { HWY_DYNAMIC_DISPATCH(read_all)(tile, to); }
 void add_changes(const UpdateTile& after, const float* before, StatisticsInLanes& to) {
   HWY_DYNAMIC_DISPATCH(add_all)(after, before, to);
 }

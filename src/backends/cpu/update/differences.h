@@ -6,8 +6,6 @@
 
 namespace aloft::cpu {
 
-// The tile's values, as f32: those at `from`, split masters put together.
-void read_values(const UpdateTile& tile, float* to);
 // Adds the statistics of what the tile's values have become more, in f32, than they were `before`.
 void add_changes(const UpdateTile& after, const float* before, StatisticsInLanes& to);
 

@@ -34,8 +34,7 @@ UpdateMemory::UpdateMemory(const optim::FormulaRecord& formula, const UpdateAttr
   streams_ = total > kStreamed && layout_.master == StateFormat::F32;
 }
 
-UpdateTile UpdateMemory::opened(const Piece& part, const RunArgs& args, bool writes,
-                                Buffers& buffers) const {
+UpdateTile UpdateMemory::opened(const Piece& part, const RunArgs& args, bool writes) const {
   const int i = part.tensor;
   const auto [parameter, gradient] = types_[i];
   const bool has_own_master = layout_.master == StateFormat::F32;
@@ -50,9 +49,35 @@ UpdateTile UpdateMemory::opened(const Piece& part, const RunArgs& args, bool wri
     const scalar::ConstRests old = rests(part, args);
     tile.words = old.words, tile.bits = old.bits;
   }
-  if (writes) open_values(part, args, buffers, tile);
-  open_states(part, args, writes, buffers, tile);
+  if (writes) open_values(part, args, tile);
+  open_states(part, args, tile);
   return tile;
+}
+
+// What lies in f32 is read and written where it lies.
+FloatTile UpdateMemory::floats_of(const UpdateTile& tile, const Piece& part, const RunArgs& args,
+                                  bool reads_states, Buffers& buffers) const {
+  FloatTile floats;
+  floats.n = tile.n;
+  floats.gradient = static_cast<const float*>(tile.gradient);
+  if (tile.gradient_type != DType::F32)
+    read_gradient(tile, buffers.gradient), floats.gradient = buffers.gradient;
+  floats.from = static_cast<const float*>(tile.from);
+  if (!reads_in_place(tile)) read_values(tile, buffers.value), floats.from = buffers.value;
+  if (tile.to)
+    floats.to = writes_in_place(tile) && !is_rounded_at_random(part.tensor)
+                    ? static_cast<float*>(tile.to)
+                    : buffers.value;
+  for (int w = 0; w < layout_.states && reads_states; ++w) {
+    if (layout_.state_format == StateFormat::F32) {
+      floats.state[w] = static_cast<const float*>(tile.state[w]);
+      if (tile.to) floats.new_state[w] = static_cast<float*>(new_state(w, part, args));
+    } else {
+      read_state(tile, w, buffers.state[w]);
+      floats.state[w] = floats.new_state[w] = buffers.state[w];
+    }
+  }
+  return floats;
 }
 
 UpdateTile UpdateMemory::behind(const Piece& part, const RunArgs& args) const {
@@ -71,8 +96,7 @@ UpdateTile UpdateMemory::behind(const Piece& part, const RunArgs& args) const {
 }
 
 // Where the new values go.
-void UpdateMemory::open_values(const Piece& part, const RunArgs& args, Buffers& buffers,
-                               UpdateTile& tile) const {
+void UpdateMemory::open_values(const Piece& part, const RunArgs& args, UpdateTile& tile) const {
   const int i = part.tensor;
   const DType parameter = types_[i].parameter;
   void* own = at(args.out[layout_.new_parameter(i)], part.begin, parameter);
@@ -85,39 +109,33 @@ void UpdateMemory::open_values(const Piece& part, const RunArgs& args, Buffers& 
     tile.to_type = DType::F32;
     tile.low = own, tile.low_type = parameter;
     tile.streams = streams_;
-  } else if (is_rounded_at_random(i)) {
-    tile.to = buffers.value, tile.to_type = DType::F32;
   }
 }
 
-void UpdateMemory::open_states(const Piece& part, const RunArgs& args, bool writes,
-                               Buffers& buffers, UpdateTile& tile) const {
+void UpdateMemory::open_states(const Piece& part, const RunArgs& args, UpdateTile& tile) const {
   for (int w = 0; w < layout_.states; ++w) {
-    tile.new_state[w] = buffers.state[w];
     if (layout_.state_format == StateFormat::Block8) {
       const scalar::ConstBlocks kept = blocks(w, part, args);
       tile.state[w] = kept.codes, tile.scales[w] = kept.scales;
       tile.form[w] = forms_[static_cast<std::size_t>(w)];
-      continue;
+    } else {
+      tile.state[w] = state(w, part, args);
+      tile.state_type = layout_.state_type();
     }
-    tile.state[w] = state(w, part, args);
-    tile.state_type = layout_.state_type();
-    if (writes && layout_.state_format == StateFormat::F32)
-      tile.new_state[w] = static_cast<float*>(new_state(w, part, args));
   }
 }
 
-// What the tile has in buffers.
+// What the formula left in buffers, and the rounded copy.
 void UpdateMemory::close(const Piece& part, const RunArgs& args, const UpdateTile& tile,
-                         Buffers& buffers) const {
-  const int i = part.tensor;
-  if (is_rounded_at_random(i)) {
-    void* own = at(args.out[layout_.new_parameter(i)], part.begin, DType::BF16);
-    round_tile_at_random(buffers.value, words(scalar::kParameterSlot, part, args, buffers),
-                         scalar::kParameterSlot, static_cast<scalar::Bf16*>(own), part.count);
-  }
+                         const FloatTile& floats, Buffers& buffers) const {
+  if (is_rounded_at_random(part.tensor))
+    round_tile_at_random(floats.to, words(scalar::kParameterSlot, part, args, buffers),
+                         scalar::kParameterSlot, static_cast<scalar::Bf16*>(tile.to), part.count);
+  else if (!writes_in_place(tile))
+    write_values(tile, floats.to);
+  if (tile.low) write_low(tile, floats.to);
   for (int w = 0; w < layout_.states && layout_.state_format != StateFormat::F32; ++w)
-    close_state(w, part, args, tile.new_state[w], buffers);
+    close_state(w, part, args, floats.new_state[w], buffers);
 }
 
 void UpdateMemory::close_state(int which, const Piece& part, const RunArgs& args, const float* tile,

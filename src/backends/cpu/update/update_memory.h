@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "backends/cpu/update/differences.h"
+#include "backends/cpu/update/float_tiles.h"
 #include "backends/cpu/update/pieces.h"
 #include "backends/cpu/update/update_tile.h"
 #include "backends/cpu/vectors/tiles.h"
@@ -18,6 +18,10 @@
 
 namespace aloft::cpu {
 
+// Elements of a tile of which some are in buffers: all that is read and written of them, and what
+// is fetched for the next ones, fits into a first cache of 32 KiB.
+inline constexpr std::int64_t kShortTile = 512;
+
 class UpdateMemory {
  public:
   UpdateMemory(const optim::FormulaRecord& formula, const UpdateAttrs& attrs,
@@ -26,22 +30,24 @@ class UpdateMemory {
   const UpdateLayout& layout() const { return layout_; }
   const Pieces& pieces() const { return pieces_; }
 
-  // body(tile) for the piece, from its first elements on: everything where it lies.
+  // body(tile) for the piece, from its first elements on: what of it is not in f32 is put into
+  // buffers. States only where they are read.
   template <class Body>
-  void read(const Piece& piece, const RunArgs& args, const Body& body) const {
+  void read(const Piece& piece, const RunArgs& args, bool reads_states, const Body& body) const {
     for_tiles(piece, kTile, [&](const Piece& part, Buffers& buffers) {
-      body(opened(part, args, false, buffers));
+      body(floats_of(opened(part, args, false), part, args, reads_states, buffers));
     });
   }
   // The same, and what the body wrote into buffers is rounded to where it is kept.
   template <class Body>
   void update(const Piece& piece, const RunArgs& args, const Body& body) const {
-    const std::int64_t most = needs_buffers(piece.tensor) ? kTile : piece.count;
-    for_tiles(piece, most, [&](const Piece& part, Buffers& buffers) {
-      const UpdateTile tile = opened(part, args, true, buffers);
-      body(tile);
-      close(part, args, tile, buffers);
-    });
+    for_tiles(piece, needs_buffers(piece.tensor) ? kShortTile : piece.count,
+              [&](const Piece& part, Buffers& buffers) {
+                const UpdateTile tile = opened(part, args, true);
+                const FloatTile floats = floats_of(tile, part, args, true, buffers);
+                body(floats);
+                close(part, args, tile, floats, buffers);
+              });
     if (streams_) hwy::FlushStream();  // waits: not after every tile
   }
   // The same, and look(after, before) at each run of elements, in their order: a tile of their new
@@ -50,10 +56,11 @@ class UpdateMemory {
   void update(const Piece& piece, const RunArgs& args, const Body& body, const Look& look) const {
     alignas(64) float before[kTile];
     for_tiles(piece, kTile, [&](const Piece& part, Buffers& buffers) {
-      const UpdateTile tile = opened(part, args, true, buffers);
+      const UpdateTile tile = opened(part, args, true);
       read_values(tile, before);
-      body(tile);
-      close(part, args, tile, buffers);
+      const FloatTile floats = floats_of(tile, part, args, true, buffers);
+      body(floats);
+      close(part, args, tile, floats, buffers);
       look(behind(part, args), static_cast<const float*>(before));
     });
     if (streams_) hwy::FlushStream();
@@ -66,6 +73,7 @@ class UpdateMemory {
     DType parameter, gradient;
   };
   struct Buffers {
+    alignas(64) float gradient[kTile];
     alignas(64) float value[kTile];
     alignas(64) float state[optim::kMostStates][kTile];
     alignas(64) std::uint32_t words[kTile];
@@ -83,17 +91,18 @@ class UpdateMemory {
     return rounds_at_random_ && !layout_.has_master() && types_[tensor].parameter == DType::BF16;
   }
   bool needs_buffers(int tensor) const {
-    return is_rounded_at_random(tensor) || layout_.state_format != StateFormat::F32;
+    return types_[tensor].gradient != DType::F32 || types_[tensor].parameter != DType::F32 ||
+           layout_.state_format != StateFormat::F32;
   }
-  UpdateTile opened(const Piece& part, const RunArgs& args, bool writes, Buffers& buffers) const;
+  UpdateTile opened(const Piece& part, const RunArgs& args, bool writes) const;
+  FloatTile floats_of(const UpdateTile& tile, const Piece& part, const RunArgs& args,
+                      bool reads_states, Buffers& buffers) const;
   // The new values, as a tile's `from`.
   UpdateTile behind(const Piece& part, const RunArgs& args) const;
-  void open_values(const Piece& part, const RunArgs& args, Buffers& buffers,
-                   UpdateTile& tile) const;
-  void open_states(const Piece& part, const RunArgs& args, bool writes, Buffers& buffers,
-                   UpdateTile& tile) const;
+  void open_values(const Piece& part, const RunArgs& args, UpdateTile& tile) const;
+  void open_states(const Piece& part, const RunArgs& args, UpdateTile& tile) const;
   void close(const Piece& part, const RunArgs& args, const UpdateTile& tile,
-             Buffers& buffers) const;
+             const FloatTile& floats, Buffers& buffers) const;
   void close_state(int which, const Piece& part, const RunArgs& args, const float* tile,
                    Buffers& buffers) const;
   const std::uint32_t* words(int slot, const Piece& part, const RunArgs& args,

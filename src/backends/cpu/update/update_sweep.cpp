@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/update/differences.h"
 #include "backends/cpu/update/piece_statistics.h"
 #include "backends/cpu/update/update_memory.h"
 #include "ops/update_layout.h"
@@ -100,7 +101,7 @@ class Update : public Prepared {
           step, numbers.flag[0]);
       std::ranges::transform(own, numbers.tensor, [](double x) { return static_cast<float>(x); });
     }
-    const auto body = [&](const UpdateTile& tile) { sweep_.vectors().run(tile, numbers); };
+    const auto body = [&](const FloatTile& tile) { sweep_.vectors().run(tile, numbers); };
     if (!seen) return sweep_.memory().update(piece, args, body);
     StatisticsInLanes lanes;
     sweep_.memory().update(piece, args, body, [&](const UpdateTile& after, const float* before) {
@@ -167,9 +168,9 @@ class Sums : public Prepared {
     UpdateNumbers numbers = step;
     numbers.flag[0] = sweep_.decays(piece.tensor);
     std::fill_n(to, sums_, 0.0);
-    sweep_.memory().read(piece, args, [&](const UpdateTile& tile) {
-      sweep_.vectors().add_squares(tile, numbers, to);
-    });
+    const UpdateVectors& vectors = sweep_.vectors();
+    sweep_.memory().read(piece, args, vectors.squares_read_states,
+                         [&](const FloatTile& tile) { vectors.add_squares(tile, numbers, to); });
   }
 
   Sweep sweep_;

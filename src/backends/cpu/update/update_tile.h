@@ -1,5 +1,5 @@
-// What an optimizer's formula runs over: elements of one tensor, where they lie or in the first
-// cache. Outputs may be their inputs.
+// What an optimizer's formula runs over: elements of one tensor, in f32, where they lie or in the
+// first cache; and how they are kept. Outputs may be their inputs.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 
 namespace aloft::cpu {
 
+// Elements as they are kept.
 struct UpdateTile {
   std::int64_t n = 0;
   const void* gradient = nullptr;  // as it is stored: neither unscaled nor cut
@@ -35,6 +36,15 @@ struct UpdateTile {
   DType state_type = DType::F32;
   const float* scales[optim::kMostStates] = {};
   scalar::BlockForm form[optim::kMostStates] = {};
+};
+
+// The same in f32: what the formula reads and writes.
+struct FloatTile {
+  std::int64_t n = 0;
+  const float* gradient = nullptr;  // neither unscaled nor cut
+  const float* from = nullptr;
+  float* to = nullptr;
+  const float* state[optim::kMostStates] = {};
   float* new_state[optim::kMostStates] = {};
 };
 
@@ -50,10 +60,11 @@ struct UpdateNumbers {
 
 // A formula in vectors.
 struct UpdateVectors {
-  void (*run)(const UpdateTile& tile, const UpdateNumbers& numbers) = nullptr;
+  void (*run)(const FloatTile& tile, const UpdateNumbers& numbers) = nullptr;
   // Adds the tile's part of each sum that the formula needs, of at most kTile elements; null where
   // it needs none.
-  void (*add_squares)(const UpdateTile& tile, const UpdateNumbers& numbers, double* sums) = nullptr;
+  void (*add_squares)(const FloatTile& tile, const UpdateNumbers& numbers, double* sums) = nullptr;
+  bool squares_read_states = false;
 };
 
 }  // namespace aloft::cpu

@@ -1,6 +1,5 @@
-// How an optimizer's kernels read and write values and gradients of any type, a vector at a time.
-// Which type it is costs a branch a vector that always goes the same way, and the loops are
-// compiled once. Include from a file that Highway compiles once a target, after highway.h.
+// Memory of any float type, and split masters, a vector at a time. Include from a file that Highway
+// compiles once a target, after highway.h.
 #if defined(ALOFT_CPU_VALUES_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef ALOFT_CPU_VALUES_INL
 #undef ALOFT_CPU_VALUES_INL
@@ -30,85 +29,6 @@ HWY_INLINE auto with_type(DType type, P* p, const Body& body) {
     return body(static_cast<std::conditional_t<kConst, const Bf16*, Bf16*>>(p));
   return body(static_cast<std::conditional_t<kConst, const F16*, F16*>>(p));
 }
-
-// Values of one type; all but the last n < Lanes(d) elements are read a vector at a time.
-class TypedReader {
- public:
-  TypedReader() = default;
-  TypedReader(const void* p, DType type) : p_(p), type_(type) {}
-  HWY_INLINE FloatV load(Floats d, std::int64_t i) const {
-    return with_type(type_, p_, [&](auto* p) HWY_ATTR {
-      // Streams end at pages, and the hardware's prefetchers with them.
-      constexpr std::int64_t kAhead = 512;  // elements
-      hwy::Prefetch(p + i + kAhead);
-      return HWY_NAMESPACE::load(d, p + i);
-    });
-  }
-  HWY_INLINE FloatV load_n(Floats d, std::int64_t i, std::int64_t n) const {
-    return with_type(type_, p_,
-                     [&](auto* p) HWY_ATTR { return HWY_NAMESPACE::load_n(d, p + i, n); });
-  }
-
- private:
-  const void* p_ = nullptr;
-  DType type_ = DType::F32;
-};
-
-// A state as it is kept: of a float type, or in blocks of codes.
-class StateReader {
- public:
-  StateReader() = default;
-  StateReader(const UpdateTile& t, int which)
-      : plain_(t.state[which], t.state_type),
-        codes_(static_cast<const std::uint8_t*>(t.state[which])),
-        scales_(t.scales[which]),
-        form_(t.form[which]),
-        most_(hn::Set(Words(), form_.most())),
-        sign_(hn::Set(Words(), form_.is_signed ? 0x80u : 0u)),
-        offset_(hn::Set(Words(), form_.offset())),
-        step_(hn::Set(Floats(), 1 / form_.subnormal_codes())) {}
-
-  HWY_INLINE FloatV load(Floats d, std::int64_t i) const {
-    if (HWY_LIKELY(!scales_)) return plain_.load(d, i);
-    constexpr std::int64_t kAhead = 1024;  // elements, a byte each
-    hwy::Prefetch(codes_ + i + kAhead);
-    return hn::Mul(sizes_at(i), hn::Set(d, scales_[i / scalar::kBlock]));
-  }
-  HWY_INLINE FloatV load_n(Floats d, std::int64_t i, std::int64_t n) const {
-    if (!scales_) return plain_.load_n(d, i, n);
-    HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)] = {};
-    for (std::int64_t k = 0; k < n; ++k)
-      lanes[k] = scalar::block_value(codes_[i + k], scales_[(i + k) / scalar::kBlock], form_);
-    return hn::Load(d, lanes);
-  }
-
- private:
-  using Words = hn::RebindToUnsigned<Floats>;
-  using WordV = hn::Vec<Words>;
-
-  // Values of a vector of codes, in units of their block's scale.
-  HWY_INLINE FloatV sizes_at(std::int64_t i) const {
-    const Floats d;
-    const Words d32;
-    const WordV code =
-        hn::PromoteTo(d32, hn::LoadU(hn::Rebind<std::uint8_t, Floats>(), codes_ + i));
-    const WordV size = hn::And(code, most_);
-    WordV bits = hn::ShiftLeft<20>(hn::Add(size, offset_));
-    const auto is_small = hn::Lt(size, hn::Set(d32, 8u));
-    if (HWY_UNLIKELY(!hn::AllFalse(d32, is_small))) {
-      const FloatV count = hn::ConvertTo(d, hn::BitCast(hn::RebindToSigned<Floats>(), size));
-      bits = hn::IfThenElse(is_small, hn::BitCast(d32, hn::Mul(count, step_)), bits);
-    }
-    return hn::BitCast(d, hn::Or(bits, hn::ShiftLeft<24>(hn::And(code, sign_))));
-  }
-
-  TypedReader plain_;
-  const std::uint8_t* codes_ = nullptr;
-  const float* scales_ = nullptr;
-  scalar::BlockForm form_ = {};
-  WordV most_, sign_, offset_;
-  FloatV step_;
-};
 
 // bf16 parameters whose masters are they and their remainders: scalar::split and scalar::join.
 // Midpoints, the only values whose bit counts, are one in 65,536: their bits are read only there.
@@ -175,52 +95,6 @@ class SplitValues {
   scalar::Bf16* to_;
   scalar::ConstRests old_;
   scalar::Rests new_;
-};
-
-// The values of a tile, however they are kept. Copies beside masters are the one stream that is
-// written and never read here: past the caches, where there is more of it than they hold.
-class Values {
- public:
-  explicit Values(const UpdateTile& t)
-      : plain_(t.from, t.from_type),
-        split_(t),
-        to_(t.to),
-        low_(t.low),
-        to_type_(t.to_type),
-        low_type_(t.low_type),
-        is_split_(t.words != nullptr),
-        streams_(t.streams && reinterpret_cast<std::uintptr_t>(t.low) % 64 == 0) {}
-
-  HWY_INLINE FloatV load(Floats d, std::int64_t i) const {
-    return HWY_UNLIKELY(is_split_) ? split_.load(d, i) : plain_.load(d, i);
-  }
-  HWY_INLINE FloatV load_n(Floats d, std::int64_t i, std::int64_t n) const {
-    return is_split_ ? split_.load_n(d, i, n) : plain_.load_n(d, i, n);
-  }
-  HWY_INLINE void store(Floats d, FloatV x, std::int64_t i) const {
-    if (HWY_UNLIKELY(is_split_)) return split_.store(d, x, i);
-    with_type(to_type_, to_, [&](auto* to) HWY_ATTR { HWY_NAMESPACE::store(d, x, to + i); });
-    if (!low_) return;
-    with_type(low_type_, low_, [&](auto* low) HWY_ATTR {
-      if (streams_)
-        stream(d, x, low + i);
-      else
-        HWY_NAMESPACE::store(d, x, low + i);
-    });
-  }
-  HWY_INLINE void store_n(Floats d, FloatV x, std::int64_t i, std::int64_t n) const {
-    if (is_split_) return split_.store_n(d, x, i, n);
-    const auto put = [&](auto* to) HWY_ATTR { HWY_NAMESPACE::store_n(d, x, to + i, n); };
-    with_type(to_type_, to_, put);
-    if (low_) with_type(low_type_, low_, put);
-  }
-
- private:
-  TypedReader plain_;
-  SplitValues split_;
-  void *to_, *low_;
-  DType to_type_, low_type_;
-  bool is_split_, streams_;
 };
 
 }  // namespace aloft::cpu::HWY_NAMESPACE
