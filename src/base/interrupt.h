@@ -13,11 +13,13 @@
 
 namespace aloft {
 
-// Thrown where a signal has asked for the end and there is nothing to save yet: exit Interrupted.
+// Thrown where a signal has asked for the end and there is nothing to save: exit Interrupted.
 class Interrupted : public std::exception {
  public:
-  explicit Interrupted(const char* signal)
-      : text_("interrupted by " + std::string(signal) + ": nothing was begun, nothing is left") {}
+  // `state`: what there is of what was asked for.
+  explicit Interrupted(const char* signal,
+                       const std::string& state = "nothing was begun, nothing is left")
+      : text_("interrupted by " + std::string(signal) + ": " + state) {}
   const char* what() const noexcept override { return text_.c_str(); }
 
  private:
