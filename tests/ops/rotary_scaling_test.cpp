@@ -67,12 +67,12 @@ TEST(RotaryScaling, OfYarnGoesFromTheFastToTheSlow) {
   EXPECT_EQ(yarn_magnitude(0.5), 1);
 }
 
-TEST(RotaryScaling, OfLongropeLooksAtTheLargestPosition) {
+TEST(RotaryScaling, OfLongropeLooksAtTheLength) {
   const auto s = parse_rotary_scaling("longrope original=16 within=1,2 beyond=4,8");
   ASSERT_TRUE(s);
   const RotaryRates plain = rotary_rates({}, 100, 4), got = rotary_rates(*s, 100, 4);
-  EXPECT_DOUBLE_EQ(got.of(15)[1], plain.turns[1] / 2);
-  EXPECT_DOUBLE_EQ(got.of(16)[1], plain.turns[1] / 8);
+  EXPECT_DOUBLE_EQ(got.of(16)[1], plain.turns[1] / 2);
+  EXPECT_DOUBLE_EQ(got.of(17)[1], plain.turns[1] / 8);
   EXPECT_DOUBLE_EQ(longrope_magnitude(32, 4096), std::sqrt(1 + std::log(32) / std::log(4096)));
   EXPECT_EQ(longrope_magnitude(1, 4096), 1);
 }
