@@ -49,7 +49,7 @@ OTHERS = {
                        "classes", "token_types", "positions", "padding")}},
     **{f"explain {subject}": {"--device": "a place", "--set": "names its key", "--init": "a place", "--json": "form",
                               **{option: "which" for option in more}}
-       for subject, more in {"precision": ["--program"], "plan": [], "graph": ["--program"],
+       for subject, more in {"precision": ["--program"], "plan": ["--summary"], "graph": ["--program"],
                              "kernels": ["--program", "--each"]}.items()},
 }
 
