@@ -246,15 +246,15 @@ ExitCode precision(const Options& o) {
   return ExitCode::Ok;
 }
 
-// Whether the machine has what a run takes, and how much there is.
+// Whether the machine has what a run takes, and how much that is: what others leave free at the
+// moment would make the text of one plan another one each time.
 std::string fit_text(std::uint64_t bytes, bool fits) {
   const MachineMemory memory = process_memory();
   const std::string name = current_device().name();
   if (memory.total == 0 || name != "cpu")
     return fmt::format("{} {}\n", fits ? "fits on" : "does not fit on", name);
-  return fmt::format("{}: it takes {} of {}, of which {} are free now\n",
-                     fits ? "fits" : "does not fit", human_bytes(bytes), human_bytes(memory.total),
-                     human_bytes(memory.available));
+  return fmt::format("{}: it takes {} of {}\n", fits ? "fits" : "does not fit", human_bytes(bytes),
+                     human_bytes(memory.total));
 }
 
 ExitCode plan(const Options& o) {
