@@ -54,12 +54,7 @@ std::vector<std::int32_t> tokens_of(const Corpus& corpus, const Tokenizer& token
 SavedModel opened(const Options& o) {
   SavedModel saved = open_saved_model(o.model.path, o.model.checkpoint, o.model.average,
                                       precision_of(o.precision));
-  if (!saved.tokenizer) {
-    UserError e("E0718", "there is no tokenizer beside the model");
-    e.add_line("at", o.model.path);
-    say_no_tokenizer(e, o.model.path);
-    throw e;
-  }
+  if (!saved.tokenizer) refuse_without_tokenizer(o.model.path);
   return saved;
 }
 

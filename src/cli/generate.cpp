@@ -110,12 +110,7 @@ ExitCode generate(GenerateOptions o) {
   say_unused(o);
   if (o.threads.value_or(0) > 0) host_threads().set_count(static_cast<int>(*o.threads));
   SavedModel saved = describe_saved_model(o.model.path, o.model.checkpoint, o.model.average);
-  if (!saved.tokenizer) {
-    UserError e("E0718", "there is no tokenizer beside the model");
-    e.add_line("at", o.model.path);
-    say_no_tokenizer(e, o.model.path);
-    throw e;
-  }
+  if (!saved.tokenizer) refuse_without_tokenizer(o.model.path);
   if (const PrecisionRecipe precision = precision_of(o.precision); precision != PrecisionRecipe{})
     amp::prepare(*saved.model, precision);
   if (o.is_chat) {

@@ -15,7 +15,6 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::size_t kPiece = std::size_t{1} << 20, kLongestLine = std::size_t{256} << 20;
-constexpr std::string_view kMark = "\xEF\xBB\xBF";  // of UTF-8, which some editors write first
 
 }  // namespace
 
@@ -90,7 +89,7 @@ bool JsonLines::next(ordered_json& object) {
   std::string_view bytes;
   for (;; ++empty_lines_) {
     if (!next_bytes(bytes)) return false;
-    if (offset_ == 0 && bytes.starts_with(kMark)) bytes.remove_prefix(kMark.size());
+    if (offset_ == 0 && bytes.starts_with(kUtf8Mark)) bytes.remove_prefix(kUtf8Mark.size());
     bytes = trim(bytes);
     if (!bytes.empty()) break;
   }

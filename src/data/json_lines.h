@@ -13,6 +13,9 @@
 
 namespace aloft {
 
+// What some editors write before the first line of a text in UTF-8.
+inline constexpr std::string_view kUtf8Mark = "\xEF\xBB\xBF";
+
 // The code and the headline of the refusal of a line.
 struct LineRefusal {
   const char *code, *headline;

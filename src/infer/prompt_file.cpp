@@ -14,7 +14,6 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::uint64_t kMost = 1 << 26;
-constexpr std::string_view kMark = "\xEF\xBB\xBF";  // of UTF-8, which some editors write first
 
 std::string unescaped(std::string_view line) {
   std::string out;
@@ -82,7 +81,7 @@ std::vector<AskedPrompt> prompts_of_json(const Path& path, std::string text) {
 std::vector<AskedPrompt> prompts_of_text(const Path& path, std::string_view text) {
   Asked asked(path);
   std::uint64_t empty_lines = 0;
-  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
+  if (text.starts_with(kUtf8Mark)) text.remove_prefix(kUtf8Mark.size());
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);

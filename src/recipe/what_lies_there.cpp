@@ -160,4 +160,11 @@ void say_no_tokenizer(Error& e, const Path& folder) {
   add(e, instead_of_tokenizer(folder), tokenizer_forms());
 }
 
+void refuse_without_tokenizer(const std::string& model) {
+  UserError e("E0718", "there is no tokenizer beside the model");
+  e.add_line("at", model);
+  say_no_tokenizer(e, model);
+  throw e;
+}
+
 }  // namespace aloft

@@ -16,5 +16,7 @@ void say_what_lies(Error& e, const Path& path, const std::string& named, const s
 
 // The same of a folder with a model that has no tokenizer beside it.
 void say_no_tokenizer(Error& e, const Path& folder);
+// UserError E0718: a saved model, as it was named, is to read or write text and has none.
+[[noreturn]] void refuse_without_tokenizer(const std::string& model);
 
 }  // namespace aloft
