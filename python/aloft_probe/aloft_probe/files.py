@@ -1,4 +1,5 @@
 """The folder of a step: files that are whole or not there, dump.json the last of them."""
+import hashlib
 import json
 import os
 import re
@@ -29,9 +30,21 @@ def put_json(folder, name, value):
     os.replace(path + ".partial", path)
 
 
+LONGEST = 200  # characters of a name; file systems take 255 bytes
+
+
+def name_of_file(name):
+    """`name`, fit for a file system; where it is changed for that, a hash of it keeps it apart from others."""
+    own = re.sub(r"[^A-Za-z0-9_.\-]", "_", name)[:LONGEST]
+    if own != name:
+        own += "-" + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return own + ".pt"
+
+
 def save_tensor(folder, name, t):
-    """The file's name: `name`, fit for a file system, with .pt behind it."""
-    own = re.sub(r"[^A-Za-z0-9_.\-]", "_", name)[:240] + ".pt"
+    """Writes it, gives the file's name."""
+    own = name_of_file(name)
     # A copy, so that of a view its own elements alone are written.
-    torch.save(t.detach().to("cpu", copy=True).contiguous(), os.path.join(folder, own))
+    t = t.detach().to("cpu", copy=True)
+    torch.save(t.contiguous() if t.layout == torch.strided else t, os.path.join(folder, own))
     return own

@@ -1,5 +1,6 @@
 """Calls of torch's functions and of tensors' methods, seen from Python."""
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode, resolve_name
 
 from aloft_probe import gradients
@@ -33,11 +34,33 @@ class FunctionCalls(TorchFunctionMode):
     def __init__(self, step):
         super().__init__()
         self.step = step
+        self.updates = 0  # steps of optimizers that have begun, one within the other
+        self.handles = []
+
+    def __enter__(self):
+        def begins(*_):
+            self.updates += 1
+
+        def ends(*_):
+            self.updates -= 1
+
+        self.updates = 0
+        self.handles = [register_optimizer_step_pre_hook(begins), register_optimizer_step_post_hook(ends)]
+        return super().__enter__()
+
+    def __exit__(self, *of_exception):
+        for handle in self.handles:
+            handle.remove()
+        return super().__exit__(*of_exception)
+
+    def is_updating(self):
+        """Whether an optimizer computes; a closure that it calls computes gradients."""
+        return self.updates > 0 and not torch.is_grad_enabled()
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         step, name = self.step(), name_of(func)
-        if step is None or name is None or is_recomputed():
+        if step is None or name is None or is_recomputed() or self.is_updating():
             return func(*args, **kwargs)
         is_in_place = name.endswith("_") and not name.endswith("__") or name.startswith("Tensor.__i")
         call = step.next_call(name)

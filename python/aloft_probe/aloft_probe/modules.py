@@ -15,6 +15,19 @@ def is_compiling():
     return torch.compiler.is_compiling() if hasattr(torch.compiler, "is_compiling") else torch._dynamo.is_compiling()
 
 
+class Hook:
+    """Calls its function. A copy of the model, and one that is written to a file, has hooks that do nothing."""
+
+    def __init__(self, function=None):
+        self.function = function
+
+    def __call__(self, *args):
+        return self.function(*args) if self.function else None
+
+    def __reduce__(self):
+        return Hook, ()
+
+
 class ModuleHooks:
     """Watches `model`; `step` gives the Step that is gathered, or None between steps."""
 
@@ -27,8 +40,8 @@ class ModuleHooks:
                 continue
             name = f"Module.{path}.{type(module).__name__}"
             self.handles += [
-                module.register_forward_pre_hook(self.before(name), with_kwargs=True),
-                module.register_forward_hook(self.after(name), with_kwargs=True)]
+                module.register_forward_pre_hook(Hook(self.before(name)), with_kwargs=True),
+                module.register_forward_hook(Hook(self.after(name)), with_kwargs=True)]
         for parameter, (entry, own) in named_parameters(model).items():
             self.handles.append(parameter.register_post_accumulate_grad_hook(self.of_parameter(entry, own)))
 

@@ -1,6 +1,8 @@
 """The probe: which steps of a model are looked at, and where what they hold is written."""
 import contextlib
 
+import torch
+
 from aloft_probe import refused, warned
 from aloft_probe.functions import FunctionCalls
 from aloft_probe.modules import ModuleHooks
@@ -80,6 +82,7 @@ class Probe:
             if gathered is not None:
                 refused.check_step(gathered)
                 warned.of_calls(gathered)
+                warned.of_gradients(gathered)
                 gathered.write()
             self.number += 1
             self.unasked.made = self.number
@@ -97,7 +100,8 @@ class Probe:
             warned.say("probe.loss() was called outside of `with probe.step():`, so that the loss is not written: "
                        "the forward pass, the loss and backward() belong inside of it")
         elif self.current is not None:
-            self.current.losses.append(loss.detach().clone())
+            with torch._C.DisableTorchFunction():  # this is no call of the model
+                self.current.losses.append(loss.detach().clone())
         return loss
 
     def remove(self):

@@ -5,6 +5,7 @@ import math
 import torch
 
 from aloft_probe import statistics
+from aloft_probe.gradients import is_plain
 
 DEEPEST = 16  # of lists within lists; what nests deeper is left out
 
@@ -31,7 +32,7 @@ class Recorder:
 
     def tensor(self, t, name):
         record = self.statistics(t)
-        if self.save is not None:
+        if self.save is not None and is_plain(t):
             with torch.no_grad():
                 record["data_name"] = self.save(name, t)
         return record

@@ -8,6 +8,8 @@ import math
 
 import torch
 
+from aloft_probe.gradients import is_plain
+
 NUMBERS = ("Max", "Min", "Mean", "Norm", "nan", "inf", "-inf", "zeros", "underflowed", "saturated")
 COUNTS = NUMBERS[4:]
 NORMAL_AND_LARGEST = {
@@ -15,6 +17,9 @@ NORMAL_AND_LARGEST = {
     for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 }
 PIECE = 1 << 18  # elements
+# torch can hardly compute with them, and has them since 2.3 alone; of the largest, int64 has not all values.
+UNSIGNED = [getattr(torch, name) for name in ("uint16", "uint32") if hasattr(torch, name)]
+HARDLY = [torch.uint64] if hasattr(torch, "uint64") else []
 
 
 def of_floats(t):
@@ -69,14 +74,21 @@ def on_processor(t):
 
 def of_others(t):
     """f64[2], Max and Min, of integers and truth values, of which msprobe has these alone."""
-    low, high = torch.aminmax(t.to(torch.uint8) if t.dtype == torch.bool else t)
+    whole = {torch.bool: torch.uint8, **{of: torch.int64 for of in UNSIGNED}}.get(t.dtype, t.dtype)
+    low, high = torch.aminmax(t.to(whole))
     return torch.stack([high.to(torch.float64), low.to(torch.float64)])
+
+
+def has_elements(t):
+    """Whether its elements lie in memory, one by one, to be read here."""
+    return (t.device.type != "meta" and t.layout == torch.strided and not t.is_quantized and is_plain(t)
+            and torch._C._has_storage(t))
 
 
 def taken(t):
     """The statistics of any tensor, on its device, or None where it has none."""
     t = t.detach()
-    if t.numel() == 0 or t.device.type == "meta" or t.is_sparse or t.layout != torch.strided:
+    if t.numel() == 0 or not has_elements(t) or t.dtype in HARDLY:
         return None
     if t.dtype in NORMAL_AND_LARGEST:
         return on_processor(t) if t.device.type == "cpu" and t.dtype != torch.float64 else of_floats(t)
@@ -85,24 +97,41 @@ def taken(t):
     return of_others(t)
 
 
+def sum_of_bits(t):
+    """Of a tensor in the processor's memory, modulo 2^64: read many times faster than its statistics are taken. None
+    where its elements do not lie side by side."""
+    row = in_a_row(t.detach())
+    if row.data_ptr() != t.data_ptr() or not row.is_contiguous():
+        return None
+    if row.numel() * t.element_size() % 8 == 0 and row.storage_offset() * t.element_size() % 8 == 0:
+        return row.view(torch.int64).sum().item()
+    return row.view({1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[t.element_size()]).sum().item()
+
+
 class Recent:
-    """The statistics of the tensors that were seen last: what a module gives, the next one takes."""
+    """The statistics of the tensors that were seen last: what a module gives, the next one takes.
+
+    A program may write to a tensor without raising its version (`t.data`, numpy), so that its bits are summed, too. On
+    other devices that would wait for them, and statistics are taken anew.
+    """
 
     KEPT = 4  # which live as much longer
 
     def __init__(self):
-        self.seen = []  # (tensor, its version, statistics)
+        self.seen = []  # (tensor, its version, the sum of its bits, statistics)
 
     def taken(self, t):
-        if t.is_inference():
+        if (t.dtype not in NORMAL_AND_LARGEST or not has_elements(t) or t.device.type != "cpu" or t.is_inference()
+                or t.numel() == 0 or isinstance(t, torch.nn.Parameter)):
             return taken(t)
-        for other, version, numbers in self.seen:
+        bits = sum_of_bits(t)
+        for other, version, known, numbers in self.seen:
             if (other.data_ptr() == t.data_ptr() and other.shape == t.shape and other.stride() == t.stride()
-                    and other.dtype == t.dtype and version == other._version == t._version):
+                    and other.dtype == t.dtype and version == other._version == t._version and known == bits):
                 return numbers
         numbers = taken(t)
-        if t.layout == torch.strided and t.device.type != "meta" and not isinstance(t, torch.nn.Parameter):
-            self.seen = [*self.seen[1 - self.KEPT:], (t.detach(), t._version, numbers)]
+        if bits is not None:
+            self.seen = [*self.seen[1 - self.KEPT:], (t.detach(), t._version, bits, numbers)]
         return numbers
 
 

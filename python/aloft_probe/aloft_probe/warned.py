@@ -54,6 +54,15 @@ def of_calls(step):
                       "is to be called, not one that torch.compile has made of it, nor another one", RuntimeWarning, 5)
 
 
+def of_gradients(step):
+    """A step that has gradients of parameters, and none of what modules take and give."""
+    if (step.level != "op" and any(".parameters_grad." in entry for entry in step.data)
+            and not any(".backward" in entry for entry in step.data)):
+        warnings.warn("no gradient flowed through a call that the probe saw, so that those of parameters alone are "
+                      "written: modules were called without gradients, as checkpoint(..., use_reentrant=True) does; "
+                      "with use_reentrant=False they are seen", RuntimeWarning, 5)
+
+
 def of_optimizer():
     """A step in which the optimizer that the probe was given made none."""
     warnings.warn("the optimizer made no step within `with probe.step():`, so that neither its rate nor what it adds "

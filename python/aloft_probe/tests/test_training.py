@@ -302,6 +302,17 @@ class Loops(unittest.TestCase):
         t.mul_(2)
         self.assertEqual(recent.taken(t)[0].item(), 2)
 
+    def test_what_changes_a_tensor_without_a_word_is_seen(self):
+        for dtype in (torch.float32, torch.bfloat16, torch.float64):
+            recent, t = statistics.Recent(), torch.ones(3, dtype=dtype)
+            self.assertEqual(recent.taken(t)[0].item(), 1)
+            t.data.mul_(3)
+            self.assertEqual(recent.taken(t)[0].item(), 3)
+        recent, t = statistics.Recent(), torch.ones(8)
+        recent.taken(t)
+        t.numpy()[:] *= 5
+        self.assertEqual(recent.taken(t)[0].item(), 5)
+
 
 class Packaging(unittest.TestCase):
     def test_the_package_installs_into_a_fresh_environment(self):

@@ -1,0 +1,191 @@
+"""The collector in programs that do unusual things: what they compute stays, and they go on."""
+import copy
+import io
+import json
+import sys
+import tempfile
+import unittest
+import warnings
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+try:
+    import torch
+except ImportError:
+    torch = None
+
+if torch:
+    from torch import nn
+    from torch.utils.checkpoint import checkpoint
+
+    from aloft_probe import Probe, files
+
+    class Asks(nn.Module):
+        """Computes something else where it is given one tensor twice."""
+
+        def forward(self, q, k):
+            return q * 2 if q is k else q + k + 1
+
+    class Reads(nn.Module):
+        def forward(self, x):
+            return x * x.scale
+
+    class Within(nn.Module):
+        def __init__(self, part, *given):
+            super().__init__()
+            self.up, self.part, self.given = nn.Linear(8, 8), part, given
+
+        def forward(self, x):
+            y = self.up(x)
+            y.scale = 3.0
+            result = self.part(*[y for _ in self.given])
+            return result[0] if isinstance(result, tuple) else result
+
+
+@unittest.skipUnless(torch, "torch is not installed")
+class OthersCode(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.out = Path(holder.name) / "probed"
+        torch.manual_seed(0)
+
+    def dump(self, step=0):
+        return json.loads((self.out / f"step{step}" / "rank" / "dump.json").read_text())["data"]
+
+    def probed(self, model, x, **options):
+        """One step; gives what the model gave."""
+        probe = Probe(model, self.out, **options)
+        with probe.step():
+            y = model(x)
+            y.sum().backward()
+        probe.remove()
+        return y
+
+    def test_a_tensor_that_is_passed_twice_stays_one(self):
+        attention = nn.MultiheadAttention(8, 2, batch_first=True)
+        for part, given in ((Asks(), "qk"), (Reads(), "x"), (attention, "qkv")):
+            model, x = Within(part, *given), torch.randn(2, 3, 8)
+            y = model(x)
+            y.sum().backward()
+            wanted = [p.grad.clone() for p in model.parameters()]
+            for level in ("module", "op", "mix"):
+                model.zero_grad()
+                self.assertTrue(torch.equal(self.probed(model, x, level=level), y), (type(part).__name__, level))
+                for p, g in zip(model.parameters(), wanted):
+                    self.assertTrue(torch.equal(p.grad, g), (type(part).__name__, level))
+
+    def test_the_gradient_of_a_tensor_that_is_passed_twice_is_the_sum(self):
+        self.probed(Within(Asks(), *"qk"), torch.randn(2, 8))
+        gradients = self.dump()["Module.part.Asks.backward.0"]["output"]
+        self.assertEqual([g and g["Max"] for g in gradients], [2.0])
+
+    def test_every_record_has_a_file_of_its_own(self):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.parts = nn.ModuleDict({name: nn.Linear(4, 4) for name in ("a+b", "a_b", "a b", "n" * 300,
+                                                                               "n" * 300 + "m")})
+
+            def forward(self, x):
+                for part in self.parts.values():
+                    x = part(x)
+                return x
+
+        self.probed(Model(), torch.randn(2, 4), task="tensor")
+        seen = {}
+
+        def look(v):
+            if isinstance(v, dict) and "data_name" in v:
+                self.assertNotIn(v["data_name"], seen)
+                seen[v["data_name"]] = v
+                t = torch.load(self.out / "step0" / "rank" / "dump_tensor_data" / v["data_name"], weights_only=True)
+                self.assertEqual(t.max().item(), v["Max"])
+            elif isinstance(v, (dict, list)):
+                for part in v.values() if isinstance(v, dict) else v:
+                    look(part)
+
+        look(self.dump())
+        self.assertEqual(len(seen), 5 * 8 - 1)  # the first takes what needs no gradient
+        self.assertEqual(files.name_of_file("Module.up.Linear.forward.0.input.0"),
+                         "Module.up.Linear.forward.0.input.0.pt")
+
+    def test_tensors_that_torch_cannot_look_into_have_no_figures(self):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.table, self.same, self.up = nn.Embedding(10, 4, sparse=True), nn.Identity(), nn.Linear(4, 4)
+
+            def forward(self, ids):
+                for of in ("uint16", "uint32", "uint64", "float8_e4m3fn"):
+                    if hasattr(torch, of):
+                        self.same(ids.float().to(getattr(torch, of)) if "float" in of else ids.to(getattr(torch, of)))
+                return self.up(self.table(ids))
+
+        for task in ("statistics", "tensor"):
+            self.probed(Model(), torch.tensor([1, 2, 2]), task=task)
+            dump = self.dump()
+            gradient = dump["Module.table.Embedding.parameters_grad.0"]["weight"][0]
+            self.assertEqual((gradient["shape"], gradient["Max"]), ([10, 4], None))
+            if hasattr(torch, "uint16"):
+                self.assertEqual(dump["Module.same.Identity.forward.0"]["output"][0]["Max"], 2)
+            self.assertIsNotNone(dump["Module.up.Linear.forward.0"]["output"][0]["Max"])
+
+    def test_transformed_functions_go_on(self):
+        model, x = nn.Sequential(nn.Linear(4, 4), nn.ReLU()), torch.randn(3, 4)
+        parameters = {name: p.detach() for name, p in model.named_parameters()}
+
+        def loss(parameters):
+            return torch.func.functional_call(model, parameters, (x,)).sum()
+
+        wanted = torch.func.grad(loss)(parameters)
+        probe = Probe(model, self.out)
+        with probe.step():
+            got = torch.func.grad(loss)(parameters)
+            self.assertTrue(torch.equal(torch.func.vmap(model)(x), model(x)))
+        for name, g in wanted.items():
+            self.assertTrue(torch.equal(g, got[name]), name)
+
+    def test_copies_of_a_model_are_not_watched(self):
+        model, x = nn.Sequential(nn.Linear(4, 4)), torch.randn(3, 4)
+        probe = Probe(model, self.out)
+        average = copy.deepcopy(model)
+        saved = io.BytesIO()
+        torch.save(model, saved)
+        saved.seek(0)
+        with probe.step():
+            model(x).sum().backward()
+            average(x)
+            self.assertTrue(torch.equal(torch.load(saved, weights_only=False)(x), model(x)))
+        forward = [entry for entry in self.dump() if ".forward." in entry]
+        self.assertEqual(forward, ["Module.0.Linear.forward.0", "Module.0.Linear.forward.1"])
+
+    def test_at_level_op_neither_the_probe_nor_the_optimizer_is_the_model(self):
+        model = nn.Sequential(nn.Linear(4, 4))
+        for optimizer in (torch.optim.AdamW(model.parameters(), foreach=False),
+                          torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, foreach=False)):
+            probe = Probe(model, self.out, level="op", optimizer=optimizer)
+            for step in range(2):
+                with probe.step():
+                    probe.loss(model(torch.ones(2, 4)).sum()).backward()
+                    optimizer.step()
+                calls = [entry.rsplit(".", 2)[0] for entry in self.dump(step) if entry.endswith(".forward")]
+                self.assertEqual(calls, ["Torch.ones", "Functional.linear", "Tensor.sum"])
+            probe.remove()
+
+    def test_passes_without_gradients_of_modules_are_said(self):
+        model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+        x = torch.randn(3, 4, requires_grad=True)
+        for reentrant in (True, False):
+            probe = Probe(model, self.out)
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                with probe.step():
+                    checkpoint(model, x, use_reentrant=reentrant).sum().backward()
+            probe.remove()
+            said = [str(w.message) for w in said if "no gradient flowed" in str(w.message)]
+            self.assertEqual(len(said), 1 if reentrant else 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
