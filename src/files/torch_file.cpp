@@ -293,6 +293,10 @@ std::optional<double> TorchFile::number(Value v) const {
   return nodes_[v].number;
 }
 
+std::string_view TorchFile::built_by(Value v) const {
+  return nodes_[v].kind == Kind::Call ? std::string_view(nodes_[v].word) : std::string_view();
+}
+
 std::optional<TorchFile::Tensor> TorchFile::tensor(Value v) const {
   if (nodes_[v].kind == Kind::Call && nodes_[v].word == "torch._utils _rebuild_parameter" &&
       !nodes_[v].parts.empty())
@@ -301,6 +305,10 @@ std::optional<TorchFile::Tensor> TorchFile::tensor(Value v) const {
   if (call.kind != Kind::Call || call.word != "torch._utils _rebuild_tensor_v2" ||
       call.parts.size() < 4)
     return std::nullopt;
+  // Behind shape, strides and what backward passes need: that the elements are to be negated or
+  // conjugated, in a dictionary.
+  constexpr std::size_t kNotes = 6;
+  if (call.parts.size() > kNotes && !nodes_[call.parts[kNotes]].items.empty()) return std::nullopt;
   // ("storage", class, key, device, elements), where they begin, shape, strides.
   const Node& stored = nodes_[call.parts[0]];
   if (stored.kind != Kind::Stored || stored.parts.size() < 5) return std::nullopt;

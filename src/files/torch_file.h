@@ -38,8 +38,11 @@ class TorchFile {
     std::int64_t begin = 0;
     std::vector<std::int64_t> shape, strides;  // of one length
   };
-  // Nothing where it is none, or one that is built otherwise than torch.save builds dense tensors.
+  // Nothing where it is none, or one that is built otherwise than torch.save builds dense tensors,
+  // or whose elements are to be negated or conjugated.
   std::optional<Tensor> tensor(Value v) const;
+  // The function that makes it when Python reads the file, "module name"; empty where none does.
+  std::string_view built_by(Value v) const;
   // The number that it is, true and false included; nothing where it is none.
   std::optional<double> number(Value v) const;
 

@@ -274,6 +274,10 @@ nlohmann::json RecordedRun::recorded(std::int64_t step) const {
   return it == lines_.end() ? json() : it->second;
 }
 
+bool RecordedRun::has_numbers_of(std::int64_t step) const {
+  return lines_.contains(step + 1);
+}
+
 std::vector<std::string> RecordedRun::differences(const StepDone& now) const {
   std::vector<std::string> all;
   const json line = recorded(now.step - 1);

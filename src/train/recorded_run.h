@@ -66,6 +66,8 @@ class RecordedRun {
 
   // The line of metrics.jsonl of a step, numbered from 0 on; null where there is none.
   nlohmann::json recorded(std::int64_t step) const;
+  // Whether there is one, whole.
+  bool has_numbers_of(std::int64_t step) const;
   // How the numbers that a step has now differ from the recorded ones: a text each; empty where
   // they do not, or nothing is recorded.
   std::vector<std::string> differences(const StepDone& now) const;

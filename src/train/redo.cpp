@@ -48,6 +48,7 @@ class Redoing {
 
  private:
   void compare(const StepDone& done) {
+    if (!run_->has_numbers_of(done.step - 1)) return report_.unrecorded.push_back(done.step - 1);
     ++report_.compared_steps;
     if (report_.parted_at) return;
     report_.numbers = run_->differences(done);
@@ -211,6 +212,12 @@ std::string recorded_text(const RedoReport& r) {
                                        *r.parted_at, join(r.numbers, "; "))
                          : fmt::format("{} step{}: the numbers that the run recorded",
                                        r.compared_steps, r.compared_steps == 1 ? "" : "s");
+  if (!r.unrecorded.empty())
+    text += fmt::format(
+        "; metrics.jsonl has no whole line of {}step {} (\"step\": {}), so that nothing is said of "
+        "{}",
+        r.unrecorded.size() > 1 ? fmt::format("{} steps, first ", r.unrecorded.size()) : "",
+        r.unrecorded.front(), r.unrecorded.front() + 1, r.unrecorded.size() > 1 ? "them" : "it");
   if (const std::string state = state_text(r); !state.empty())
     text += (r.parted_at ? fmt::format("\nstep {}: ", r.step) : "; ") + state;
   if (!r.is_comparable && (r.parted_at || !r.variables.empty()))
@@ -271,6 +278,7 @@ nlohmann::ordered_json json_of(const RedoReport& r) {
   }
   Json recorded = {{"comparable", r.is_comparable},
                    {"steps", r.compared_steps},
+                   {"unrecorded", r.unrecorded},
                    {"parted_at", r.parted_at ? Json(*r.parted_at) : Json(nullptr)},
                    {"numbers", r.numbers},
                    {"state_compared", r.is_state_compared},

@@ -54,6 +54,7 @@ struct RedoReport {
   // Against what the run recorded.
   bool is_comparable = false;  // the same program, on the same machine
   std::int64_t compared_steps = 0;
+  std::vector<std::int64_t> unrecorded;   // steps of which metrics.jsonl has no whole line
   std::optional<std::int64_t> parted_at;  // the first step with other numbers
   std::vector<std::string> numbers;       // how they differ there
   std::vector<std::string> variables;     // that differ from those of the checkpoint behind it

@@ -159,6 +159,28 @@ TEST_F(Redo, ARateThatGoesByLossesIsTheRuns) {
   EXPECT_FALSE(report.fault || report.parted_at) << redo_text(report);
 }
 
+TEST_F(Redo, StepsWhoseLineIsGoneOrDamagedAreNotCompared) {
+  run("run");
+  const Path path = folder_ / "run" / "metrics.jsonl";
+  const std::string whole = read_file(path);
+  const std::size_t from = whole.rfind('\n', whole.find("\"step\":10,")) + 1;
+  const std::size_t behind = whole.find('\n', from) + 1;
+  ASSERT_GT(from, 0u);
+  const std::string line = whole.substr(from, behind - from);
+  for (const std::string& now :
+       {std::string("garbage\n"), line.substr(0, line.size() / 2) + "\n", std::string(),
+        std::string("{\"step\":10,\"kind\":\"train\"}\n")}) {
+    folder_.put(path, whole.substr(0, from) + now + whole.substr(behind));
+    RedoOptions o = options();
+    o.step = 11;
+    const RedoReport report = redo_step(o);
+    EXPECT_EQ(report.compared_steps, 3) << now;
+    EXPECT_EQ(report.unrecorded, std::vector<std::int64_t>{9}) << now;
+    EXPECT_NE(redo_text(report).find("no whole line of step 9 (\"step\": 10)"), std::string::npos)
+        << redo_text(report);
+  }
+}
+
 TEST_F(Redo, AProcessorThatIsWrongOnceIsFound) {
   run("run");
   for (const int threads : {1, 2, 4})

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -422,6 +423,58 @@ TEST(ConfigCheck, WeightsOfFiles) {
   // torch.save of one tensor: no dictionary.
   EXPECT_THROW(static_cast<void>(read_weights("tests/fuzz/corpus/torch_file/tensor.pt")),
                DataError);
+}
+
+// As torch 2.15 wrote them, each with a dense tensor beside.
+TEST(ConfigCheck, TensorsOfFilesThatCannotBeReadAreNamed) {
+  const Path files = "tests/fuzz/corpus/torch_file";
+  for (const auto& [file, name] : {std::pair("negative_bit.pt", "neg"),
+                                   std::pair("sparse.pt", "s: "), std::pair("float8.pt", "f8: ")})
+    try {
+      static_cast<void>(read_weights(files / file));
+      ADD_FAILURE() << file;
+    } catch (const DataError& e) {
+      EXPECT_NE(std::string(e.what()).find(name), std::string::npos) << e.what();
+    }
+  const auto below = read_weights(files / "dictionary_below.pt");
+  ASSERT_EQ(below->tensors.size(), 2u);
+  EXPECT_EQ(below->tensors[1].name, "below.v");
+  EXPECT_DOUBLE_EQ(below->tensors[1].facts.max, 12);
+  EXPECT_EQ(read_weights(files / "no_elements.pt")->tensors.at(0).facts.shape,
+            (std::vector<std::int64_t>{16, 0}));
+}
+
+TEST(ConfigCheck, FiguresThatAreInfiniteAreHeldToEachOther) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const auto level = [](const TensorFacts& x, const TensorFacts& y) {
+    Side a, b;
+    a.weights = {{0, 0, {{"w", x}}}};
+    b.weights = {{0, 0, {{"w", y}}}};
+    return check_weights(a, b).level();
+  };
+  const auto figures = [](double max, double min, double mean, double norm) {
+    TensorFacts f;
+    f.shape = {4};
+    f.max = max, f.min = min, f.mean = mean, f.norm = norm;
+    return f;
+  };
+  const TensorFacts finite = figures(1, -1, 0.1, 3), whole = figures(kInf, -5, kInf, kInf);
+  EXPECT_EQ(level(whole, whole), Level::Pass);
+  EXPECT_EQ(level(finite, finite), Level::Pass);
+  EXPECT_EQ(level(whole, finite), Level::Error);
+  EXPECT_EQ(level(finite, whole), Level::Error);
+  EXPECT_EQ(level(whole, figures(kInf, 5, kInf, kInf)), Level::Error);
+  EXPECT_EQ(level(whole, figures(kInf, -5, -kInf, kInf)), Level::Error);
+}
+
+TEST(ConfigCheck, StepsThatOneSideAloneHasAreSaid) {
+  Side a, b;
+  a.weights = {{0, 0, {{"w", facts({2}, {1, 2})}}}};
+  b.weights = a.weights;
+  b.weights.push_back({1, 0, {{"w", facts({2}, {1, 3})}}});
+  EXPECT_EQ(check_weights(a, a).level(), Level::Pass);
+  EXPECT_EQ(check_weights(a, b).level(), Level::Warning);
+  EXPECT_EQ(check_weights(b, a).level(), Level::Warning);
 }
 
 TEST(ConfigCheck, DrawsOfRandomNumbers) {

@@ -51,10 +51,11 @@ constexpr StoredType kTypes[] = {
 template <class Layout>  // with shape and strides
 std::vector<double> elements_in(const Layout& t, std::int64_t begin, const StoredType& type,
                                 Bytes storage) {
+  if (std::ranges::find(t.shape, 0) != t.shape.end()) return {};
   std::uint64_t count = 1;
   for (const std::int64_t n : t.shape) {
     // A tensor that is expanded is larger than what is stored; dumps have none.
-    if (n > 0 && count > storage.size() / static_cast<std::uint64_t>(n))
+    if (count > storage.size() / static_cast<std::uint64_t>(n))
       throw NoElements("a shape that is larger than the elements");
     count *= static_cast<std::uint64_t>(n);
   }
@@ -82,7 +83,7 @@ std::vector<double> elements_in(const Layout& t, std::int64_t begin, const Store
 Elements torch_elements(const TorchFile& saved, TorchFile::Value value, Bytes bytes,
                         const std::string& file) {
   const auto tensor = saved.tensor(value);
-  if (!tensor) throw NoElements("no dense tensor");
+  if (!tensor) throw NoElements("no dense tensor, or one that is kept negated or conjugated");
   const auto* const type = std::ranges::find(kTypes, tensor->storage, &StoredType::storage);
   if (type == std::end(kTypes)) throw NoElements("elements of the kind " + tensor->storage);
   const auto storage = zip_entry(bytes, "/data/" + tensor->key, file);

@@ -35,7 +35,9 @@ std::string value_text(const TensorFacts& f) {
 
 bool is_near(double x, double y, double size) {
   if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && std::isnan(y);
-  return x == y || std::abs(x - y) <= kRounding * size;
+  if (std::isinf(x) || std::isinf(y)) return x == y;
+  // A tensor that has infinities has no size that what is finite could be held to.
+  return std::abs(x - y) <= kRounding * (std::isinf(size) ? std::abs(x) : size);
 }
 
 bool same_figures(const TensorFacts& a, const TensorFacts& b) {
@@ -174,10 +176,24 @@ struct Words {
 Section check_tensors(const char* name, const std::vector<StepTensors>& a,
                       const std::vector<StepTensors>& b, const Words& words) {
   Section section{name, {}};
-  const Places others = places_of(b);
+  const Places others = places_of(b), own = places_of(a);
+  if (a.empty() || b.empty()) return section;
+  const auto only = [&](const StepTensors& s, bool is_of_a) {
+    Finding f;
+    f.level = Level::Warning;
+    (is_of_a ? f.a_name : f.b_name) = place_text(s, fmt::format("{} tensors", s.tensors.size()));
+    f.advice =
+        fmt::format("{} alone has this step or rank: give both the same ones", is_of_a ? "A" : "B");
+    section.findings.push_back(std::move(f));
+  };
+  for (const StepTensors& s : b)
+    if (!own.contains({s.step, s.rank})) only(s, false);
   for (const StepTensors& s : a) {
     const auto it = others.find({s.step, s.rank});
-    if (it == others.end()) continue;
+    if (it == others.end()) {
+      only(s, true);
+      continue;
+    }
     for (const TensorPair& p : pair_tensors(s.tensors, it->second->tensors, words.by_place)) {
       Finding f;
       f.matched = p.matched;

@@ -24,6 +24,29 @@ StepTensors of_safetensors(const ShardedSafetensors& file) {
       .need("a dictionary of dense tensors, as torch.save(model.state_dict(), path) writes it");
 }
 
+// Of dictionaries in it, too, with their keys in front. What is no tensor, a step's number, say,
+// is passed over; a tensor that cannot be read is not.
+void add_tensors(const TorchFile& saved, TorchFile::Value state, const std::string& before,
+                 int depth, std::span<const std::byte> bytes, const Path& path, StepTensors& to) {
+  constexpr int kDeepest = 8;  // a dictionary may be in itself
+  for (const std::string_view key : saved.keys(state)) {
+    const TorchFile::Value v = *saved.find(state, key);
+    const std::string name = before + std::string(key);
+    if (saved.size(v) > 0 && depth < kDeepest)
+      add_tensors(saved, v, name + ".", depth + 1, bytes, path, to);
+    const std::string_view made_by = saved.built_by(v);
+    if (!made_by.starts_with("torch._utils _rebuild")) continue;
+    try {
+      const compare::Elements e = compare::torch_elements(saved, v, bytes, path.string());
+      TensorReader reader(e.shape);
+      reader.add(e.values);
+      to.tensors.push_back({name, reader.facts()});
+    } catch (const compare::NoElements& problem) {
+      refuse(path, name + ": " + problem.what() + " (" + std::string(made_by) + ")");
+    }
+  }
+}
+
 StepTensors of_torch(const Path& path) {
   const MappedFile file(path);
   const TorchFile saved = TorchFile::parse(file.bytes(), path.string());
@@ -32,18 +55,7 @@ StepTensors of_torch(const Path& path) {
     if (const auto inner = saved.find(state, below); inner && saved.size(*inner) > 0)
       state = *inner;
   StepTensors all;
-  for (const std::string_view key : saved.keys(state)) {
-    const TorchFile::Value v = *saved.find(state, key);
-    if (!saved.tensor(v)) continue;  // a step's number, say
-    try {
-      const compare::Elements e = compare::torch_elements(saved, v, file.bytes(), path.string());
-      TensorReader reader(e.shape);
-      reader.add(e.values);
-      all.tensors.push_back({std::string(key), reader.facts()});
-    } catch (const compare::NoElements& problem) {
-      refuse(path, std::string(key) + ": " + problem.what());
-    }
-  }
+  add_tensors(saved, state, "", 0, file.bytes(), path, all);
   if (all.tensors.empty()) refuse(path, "no tensors by name");
   return all;
 }

@@ -138,7 +138,9 @@ std::vector<LayerTrends> TrendReader::read(std::span<const double> all,
       put_above_zero(t[OutputNan], outputs.nan);
       put_exponents(outputs, t[OutputExponentLow], t[OutputExponentHigh]);
     }
-    put_above_zero(t[GradientSaturated], back.share(back.saturated));
+    // A product of finite numbers may be larger than its type: weights' own are looked at, too.
+    put_above_zero(t[GradientSaturated],
+                   std::max(back.share(back.saturated), gradients.share(gradients.saturated)));
     put_above_zero(t[GradientUnderflowed], back.share(back.underflowed));
     put_above_zero(t[GradientNan], back.nan + gradients.nan);
     put_exponents(back, t[GradientExponentLow], t[GradientExponentHigh]);
