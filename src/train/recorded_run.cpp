@@ -274,9 +274,7 @@ nlohmann::json RecordedRun::recorded(std::int64_t step) const {
   return it == lines_.end() ? json() : it->second;
 }
 
-bool RecordedRun::has_numbers_of(std::int64_t step) const {
-  return lines_.contains(step + 1);
-}
+bool RecordedRun::has_numbers_of(std::int64_t step) const { return lines_.contains(step + 1); }
 
 std::vector<std::string> RecordedRun::differences(const StepDone& now) const {
   std::vector<std::string> all;

@@ -229,6 +229,21 @@ TEST_F(MonitoredRun, ASearchIsNoAlertAndAScaleThatStaysTooHighIs) {
   EXPECT_FALSE(alerts("high", "nan").empty());
 }
 
+// Gradients of weights overflow before those of what layers give: sums over all rows.
+TEST_F(MonitoredRun, NoRunWhoseStepsAreAllSkippedIsWithoutAlert) {
+  int skipping = 0;
+  for (int exponent = 14; exponent <= 24; ++exponent) {
+    const std::string name = "scale" + std::to_string(exponent);
+    run_whatever_comes(name, {"monitor.on=true", "monitor.every=1", "train.steps=3",
+                              R"(precision={level="O2:fp16", loss_scale={kind="static", init=)" +
+                                  std::to_string(std::int64_t{1} << exponent) + ".0}}"});
+    if (lines(name, "culprit").size() < 3) continue;
+    ++skipping;
+    EXPECT_FALSE(lines(name, "alert").empty()) << name;
+  }
+  EXPECT_GT(skipping, 2);
+}
+
 TEST_F(MonitoredRun, WhatTheProbeWritesIsAsWithout) {
   for (const std::string mode : {"graph", "eager"})
     for (const std::string task : {"statistics", "statistics:op", "overflow"}) {
