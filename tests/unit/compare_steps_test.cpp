@@ -140,6 +140,29 @@ TEST_F(CompareSteps, AnExtremeOfAGradientBehindAGateMayBeAnother) {
   EXPECT_TRUE(is_said(first[0].sentence, "is off by 0.01 in Max")) << first[0].sentence;
 }
 
+// A micro-batch that is left out makes gradients others; a sum that is kept in bfloat16 rounds
+// them.
+TEST_F(CompareSteps, HowFarAllGradientsAreOffSaysWhy) {
+  const auto step = [](double gradient) {
+    Json data = Json::object();
+    for (const std::string name : {"a", "b", "c", "d"}) {
+      const std::string call = "Module." + name + ".Linear.";
+      data[call + "forward.0"] =
+          forward(tensor({8, 4}, 3), tensor({8, 4}, 3), {{"weight", tensor({4, 4}, 5)}});
+      data[call + "parameters_grad.0"] = {{"weight", Json::array({tensor({4, 4}, gradient)})}};
+    }
+    return data;
+  };
+  const auto said_of = [&](double gradient) {
+    put("npu", "step0", step(gradient), Json::object());
+    put("bench", "step0", step(2), Json::object());
+    return compare_runs({folder_ / "npu", folder_ / "bench", folder_ / "out", {}})[0].sentence;
+  };
+  EXPECT_TRUE(is_said(said_of(2.004), "by 0.002 at most: they may be summed or kept in a low type"))
+      << said_of(2.004);
+  EXPECT_TRUE(is_said(said_of(1.9), "they are summed over other micro-batches")) << said_of(1.9);
+}
+
 // A search for the loss scale skips steps: that is no mistake of the layer that overflows first.
 TEST_F(CompareSteps, AStepThatTheLossScaleSkipsIsNoMistakeOfALayer) {
   const auto step = [&](const char* norm, double largest, double scale, bool skipped) {
