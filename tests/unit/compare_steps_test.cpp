@@ -2,6 +2,7 @@
 // module beside several.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "dump_records.h"
@@ -345,7 +346,8 @@ TEST_F(CompareSteps, AnUpdateThatOneRunAloneHasIsFoundEitherWay) {
 
 // Which parameters decay is no number of the loop, and shows in what is off alone.
 TEST_F(CompareSteps, TheGroupThatIsUpdatedOtherwiseIsNamed) {
-  // Updates of the weights of two products, of their biases, and of a norm.
+  // Updates of the weights of two products, of their biases (below 0: of the second alone), and of
+  // two norms.
   const auto put_run = [&](const std::string& run, double weight, double bias, double norm) {
     Json data;
     for (const char* path : {"a", "b"}) {
@@ -353,8 +355,10 @@ TEST_F(CompareSteps, TheGroupThatIsUpdatedOtherwiseIsNamed) {
       data[module + "forward.0"] =
           forward(tensor({8, 4}, 3), tensor({8, 4}, 7),
                   {{"weight", tensor({4, 4}, 5)}, {"bias", tensor({4}, 5)}});
-      data[module + "parameters_update.0"] = {{"weight", Json::array({tensor({4, 4}, weight)})},
-                                              {"bias", Json::array({tensor({4}, bias)})}};
+      Json& updates = data[module + "parameters_update.0"];
+      updates["weight"] = Json::array({tensor({4, 4}, weight)});
+      if (bias > 0 || path == std::string("b"))
+        updates["bias"] = Json::array({tensor({4}, std::abs(bias))});
     }
     for (const char* path : {"c", "d"}) {
       const std::string module = std::string("Module.") + path + ".LayerNorm.";
@@ -378,6 +382,9 @@ TEST_F(CompareSteps, TheGroupThatIsUpdatedOtherwiseIsNamed) {
   EXPECT_TRUE(is_said(said(0.5, 0.5, 0.8), "; only parameters of LayerNorm are off"))
       << said(0.5, 0.5, 0.8);
   EXPECT_FALSE(is_said(said(0.8, 0.8, 0.8), "only")) << said(0.8, 0.8, 0.8);
+  // One that is left out of the update says nothing of what decays.
+  EXPECT_TRUE(is_said(said(0.5, -0.5, 0.5), "a.bias is missing")) << said(0.5, -0.5, 0.5);
+  EXPECT_FALSE(is_said(said(0.5, -0.5, 0.5), "decay")) << said(0.5, -0.5, 0.5);
 }
 
 // A head that is the table of embeddings has its updates under the table's name.

@@ -267,7 +267,8 @@ std::string only_sums(const std::vector<Compared>& all) {
          (most < kOfALowType
               ? fmt::format(", by {} at most: they may be summed or kept in a low type",
                             in_words(most))
-              : ": they are summed over other micro-batches, or were not set to zero");
+              : ": they are summed over other micro-batches, clipped between them, or were not set "
+                "to zero");
 }
 
 Divergence of_records(const std::vector<Compared>& all, std::vector<Compared>::const_iterator it,

@@ -1,10 +1,10 @@
 """What c_attn gives is read as (query, key, value) of each head in turn, which is how others store it."""
+import torch
+
 MODULE = "transformer.h.0.attn"
 
 
 def plant(model):
-    import torch
-
     def reader(attention):
         def forward(x):
             batch, length, dim = x.shape
