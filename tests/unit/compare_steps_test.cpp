@@ -2,6 +2,7 @@
 // module beside several.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "dump_records.h"
@@ -138,6 +139,29 @@ TEST_F(CompareSteps, AnExtremeOfAGradientBehindAGateMayBeAnother) {
   put("npu", "step0", step(0.99, 2, f16, "backward"), Json::object());
   const auto first = compare_runs({folder_ / "npu", folder_ / "bench", folder_ / "out", {}});
   EXPECT_TRUE(is_said(first[0].sentence, "is off by 0.01 in Max")) << first[0].sentence;
+}
+
+// A micro-batch that is left out makes gradients others; a sum that is kept in bfloat16 rounds
+// them.
+TEST_F(CompareSteps, HowFarAllGradientsAreOffSaysWhy) {
+  const auto step = [](double gradient) {
+    Json data = Json::object();
+    for (const std::string name : {"a", "b", "c", "d"}) {
+      const std::string call = "Module." + name + ".Linear.";
+      data[call + "forward.0"] =
+          forward(tensor({8, 4}, 3), tensor({8, 4}, 3), {{"weight", tensor({4, 4}, 5)}});
+      data[call + "parameters_grad.0"] = {{"weight", Json::array({tensor({4, 4}, gradient)})}};
+    }
+    return data;
+  };
+  const auto said_of = [&](double gradient) {
+    put("npu", "step0", step(gradient), Json::object());
+    put("bench", "step0", step(2), Json::object());
+    return compare_runs({folder_ / "npu", folder_ / "bench", folder_ / "out", {}})[0].sentence;
+  };
+  EXPECT_TRUE(is_said(said_of(2.004), "by 0.002 at most: they may be summed or kept in a low type"))
+      << said_of(2.004);
+  EXPECT_TRUE(is_said(said_of(1.9), "they are summed over other micro-batches")) << said_of(1.9);
 }
 
 // A search for the loss scale skips steps: that is no mistake of the layer that overflows first.
@@ -322,7 +346,8 @@ TEST_F(CompareSteps, AnUpdateThatOneRunAloneHasIsFoundEitherWay) {
 
 // Which parameters decay is no number of the loop, and shows in what is off alone.
 TEST_F(CompareSteps, TheGroupThatIsUpdatedOtherwiseIsNamed) {
-  // Updates of the weights of two products, of their biases, and of a norm.
+  // Updates of the weights of two products, of their biases (below 0: of the second alone), and of
+  // two norms.
   const auto put_run = [&](const std::string& run, double weight, double bias, double norm) {
     Json data;
     for (const char* path : {"a", "b"}) {
@@ -330,8 +355,10 @@ TEST_F(CompareSteps, TheGroupThatIsUpdatedOtherwiseIsNamed) {
       data[module + "forward.0"] =
           forward(tensor({8, 4}, 3), tensor({8, 4}, 7),
                   {{"weight", tensor({4, 4}, 5)}, {"bias", tensor({4}, 5)}});
-      data[module + "parameters_update.0"] = {{"weight", Json::array({tensor({4, 4}, weight)})},
-                                              {"bias", Json::array({tensor({4}, bias)})}};
+      Json& updates = data[module + "parameters_update.0"];
+      updates["weight"] = Json::array({tensor({4, 4}, weight)});
+      if (bias > 0 || path == std::string("b"))
+        updates["bias"] = Json::array({tensor({4}, std::abs(bias))});
     }
     for (const char* path : {"c", "d"}) {
       const std::string module = std::string("Module.") + path + ".LayerNorm.";
@@ -355,6 +382,9 @@ TEST_F(CompareSteps, TheGroupThatIsUpdatedOtherwiseIsNamed) {
   EXPECT_TRUE(is_said(said(0.5, 0.5, 0.8), "; only parameters of LayerNorm are off"))
       << said(0.5, 0.5, 0.8);
   EXPECT_FALSE(is_said(said(0.8, 0.8, 0.8), "only")) << said(0.8, 0.8, 0.8);
+  // One that is left out of the update says nothing of what decays.
+  EXPECT_TRUE(is_said(said(0.5, -0.5, 0.5), "a.bias is missing")) << said(0.5, -0.5, 0.5);
+  EXPECT_FALSE(is_said(said(0.5, -0.5, 0.5), "decay")) << said(0.5, -0.5, 0.5);
 }
 
 // A head that is the table of embeddings has its updates under the table's name.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "observe/compare/noise.h"
+#include "observe/compare/repeated.h"
 
 namespace aloft::compare {
 
@@ -102,7 +103,7 @@ bool is_forward_value(const Entry& e) {
 class Judge {
  public:
   Judge(const Pairs& pairs, const ElementsOf& elements_of, const Circumstances& circumstances)
-      : elements_of_(elements_of), circumstances_(circumstances) {
+      : elements_of_(elements_of), circumstances_(circumstances), sizes_(common_sizes(pairs)) {
     if (circumstances.drift) noise_.add_drift(circumstances.drift->typical());
     bool both_have_gradients = false;
     for (const EntryPair& p : pairs.entries)
@@ -183,7 +184,7 @@ class Judge {
   };
   std::optional<Judged> judge(const Moment& m, const RecordPair& r, double factor,
                               double inputs) const {
-    auto d = difference(r, factor, natural_size(*m.entry, r));
+    auto d = difference(*m.entry, r, factor);
     if (!d) return std::nullopt;
     Judged judged{*std::move(d), 0, factor};
     judged.size = judged.difference.size;
@@ -221,6 +222,19 @@ class Judge {
     const bool is_gradient = d == Direction::Backward || d == Direction::ParametersGrad;
     const bool is_none = !is_float(*r.npu) || is_forward_value(*entry.npu);
     return is_gradient && !is_none ? circumstances_.gradient_factor : 1;
+  }
+  std::optional<Difference> difference(const EntryPair& entry, const RecordPair& r,
+                                       double factor) const {
+    const double natural = natural_size(entry, r);
+    const bool flows = r.npu->part == Part::Input || r.npu->part == Part::Output;
+    const auto repeated = flows ? as_repeated(r, sizes_) : std::nullopt;
+    if (!repeated) return difference(r, factor, natural);
+    // What flows back into each row is a part of what flows back into the one of all.
+    if (entry.npu->direction != Direction::Forward) return std::nullopt;
+    const bool is_npu_repeated = r.npu->elements() < r.bench->elements();
+    return difference_of(
+        {is_npu_repeated ? &*repeated : r.npu, is_npu_repeated ? r.bench : &*repeated}, nullptr,
+        natural);
   }
   std::optional<Difference> difference(const RecordPair& r, double factor, double natural) const {
     if (factor == 1) return difference_of(r, elements_of_(r), natural);
@@ -349,6 +363,7 @@ class Judge {
   std::vector<const Entry*> without_updates_;              // what bench alone has
   std::map<std::pair<std::string, Direction>, const EntryPair*> of_npu_;  // by its own path
   bool has_gradients_ = false, has_updates_ = false;                      // both runs
+  std::set<double> sizes_;                     // of what both have in the forward pass
   std::map<const EntryPair*, double> inputs_;  // what the inputs of calls are off
   Noise noise_;
   double seen_ = 0;        // the most so far that was explained

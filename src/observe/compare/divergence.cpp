@@ -142,6 +142,9 @@ std::string size_of(const Compared& c) {
     text += fmt::format(" ({}{} against {})", figure_text(n, d.of),
                         c.factor == 1 ? "" : fmt::format(" times {:g}", c.factor),
                         figure_text(b, d.of));
+  if (is_figure && !c.records.has_same_size())
+    text += fmt::format(" of {} against {}, the smaller one taken once for each row", shape_text(n),
+                        shape_text(b));
   return text + fmt::format(", where rounding explains {}", in_words(d.allowed));
 }
 
@@ -243,19 +246,29 @@ std::string place_of(const std::vector<Compared>& all, const Compared& c, bool i
   return word_of(pass_of(c));
 }
 
-// Where the gradients of nearly all parameters differ, and what flows back does not.
+// Where the gradients of nearly all parameters differ, and what flows back does not. A micro-batch
+// more or less changes many of them by far more than a low type rounds.
 std::string only_sums(const std::vector<Compared>& all) {
+  constexpr double kOfALowType = 0x1p-7;  // the distance of 1 to the next number of bfloat16
   std::ptrdiff_t flows = 0, gradients = 0, off = 0;
+  double most = 0;
   for (const Compared& c : all) {
     if (!c.records.npu || !c.records.bench || pass_of(c) != Pass::Backward) continue;
-    if (c.records.npu->part == Part::Gradient)
-      ++gradients, off += c.difference.is_more();
-    else
+    if (c.records.npu->part != Part::Gradient) {
       flows += c.difference.is_more();
+      continue;
+    }
+    ++gradients;
+    if (!c.difference.is_more()) continue;
+    ++off, most = std::max(most, c.difference.size);
   }
   if (flows > 0 || gradients < 4 || 2 * off < gradients) return "";
-  return "; what flows back is the same, and gradients of most parameters are not: they are summed "
-         "over other micro-batches, or were not set to zero";
+  return std::string("; what flows back is the same, and gradients of most parameters are not") +
+         (most < kOfALowType
+              ? fmt::format(", by {} at most: they may be summed or kept in a low type",
+                            in_words(most))
+              : ": they are summed over other micro-batches, clipped between them, or were not set "
+                "to zero");
 }
 
 Divergence of_records(const std::vector<Compared>& all, std::vector<Compared>::const_iterator it,

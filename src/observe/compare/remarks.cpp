@@ -118,7 +118,9 @@ std::string group_remark(const std::vector<Compared>& all, const Compared& first
       });
   if (is_one_kind) return "; only parameters of " + std::string(*kinds.begin()) + " are off";
   const auto decay = training.settings.find("weight_decay");
-  const bool may_decay = part == Part::Update && decay != training.settings.end();
+  // What is left out of the update says nothing of what decays.
+  const bool are_both = first.records.npu && first.records.bench;
+  const bool may_decay = part == Part::Update && are_both && decay != training.settings.end();
   const auto all_are = [](const std::vector<const Compared*>& of, bool matrices) {
     return std::ranges::all_of(of, [&](const Compared* c) { return is_matrix(*c) == matrices; });
   };
