@@ -237,7 +237,7 @@ void generate_texts(const GenerateOptions& o, SavedModel& saved,
                                                               : RowLengths::Equal;
   Generator generator(*saved.model, static_cast<int>(o.threads.value_or(0)), rows,
                       kSmallerGenerator, longest_of(prompts) + o.tokens, lengths);
-  check_lengths(saved.model->context(), prompts, is_answer);
+  check_lengths(o.context, prompts, is_answer);
   if (!o.prompts.empty()) say_memory(generator, wanted.size());
   saved.load();  // into the memory of its programs
   DrawOptions draw{o.tokens, saved.tokenizer->vocab_size(), ends, o.sampling};
@@ -262,7 +262,7 @@ void generate_beams(const GenerateOptions& o, SavedModel& saved,
     return BeamOptions{std::min(o.tokens, p.room), saved.tokenizer->vocab_size(), ends,
                        o.length_penalty};
   };
-  if (is_answer) check_lengths(saved.model->context(), prompts, is_answer);
+  if (is_answer) check_lengths(o.context, prompts, is_answer);
   for (const ModelPrompt& p : prompts) {
     try {
       check_beams(generator, p.tokens, search_of(p));
