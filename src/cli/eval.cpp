@@ -12,9 +12,9 @@
 #include "base/output.h"
 #include "base/text.h"
 #include "cli/eval_options.h"
-#include "cli/eval_progress.h"
 #include "cli/option_checks.h"
 #include "cli/verb.h"
+#include "cli/work_progress.h"
 #include "data/corpus_words.h"
 #include "data/jsonl_set.h"
 #include "frontend/amp.h"
@@ -67,7 +67,7 @@ void print(const EvalOptions& o, const TextLoss& loss, std::optional<std::uint64
 // What `loss_of` says, which is watched.
 template <class LossOf>
 TextLoss watched(const EvalOptions& o, const LossOf& loss_of) {
-  EvalProgress progress("window");
+  WorkProgress progress("window");
   TextLossOptions windows;
   windows.length = o.length;
   windows.stride = o.stride.value_or(0);

@@ -9,7 +9,7 @@
 #include "base/output.h"
 #include "base/text.h"
 #include "cli/eval_options.h"
-#include "cli/eval_progress.h"
+#include "cli/work_progress.h"
 #include "data/jsonl_set.h"
 #include "infer/text_classes.h"
 #include "tasks/loss_text.h"
@@ -50,7 +50,7 @@ void eval_labelled(SavedModel& saved, const EvalOptions& o) {
         .need(fmt::format("1 to the model's context, {}", context));
   const LabelledTexts texts = texts_of(o, saved, o.length > 0 ? o.length : context);
   load_weights(saved, o);
-  EvalProgress progress("text");
+  WorkProgress progress("text");
   const auto accuracy_text = [](const TextClasses& c) {
     return fmt::format("loss {}  accuracy {:.2f} %", loss_text(c.loss()), 100 * c.accuracy());
   };

@@ -205,8 +205,9 @@ class Encoders(ProgramTest):
 
     def test_an_evaluation_is_of_what_the_training_evaluates(self):
         shutil.copy(self.folder / "train.jsonl", self.folder / "held.jsonl")
-        self.aloft("train", "classify.toml", "--init", "bert-tiny", "--out", "watched", "--steps", 30, "--set",
-                   "data.validation_labelled=held.jsonl", "--set", "data.validation=0", "--set", "data.length=6")
+        (self.folder / "watched.toml").write_text(RECIPE.replace("validation = 0.25", 'validation_labelled = "held.jsonl"'))
+        self.aloft("train", "watched.toml", "--init", "bert-tiny", "--out", "watched", "--steps", 30, "--set",
+                   "data.length=6")
         last = self.evaluations("watched")[-1]
         [said] = self.parsed("eval", "watched", "--data", "held.jsonl", "--length", 6, "--json")
         self.assertGreater(said["cut"], 0)
@@ -214,10 +215,10 @@ class Encoders(ProgramTest):
         self.assertAlmostEqual(said["accuracy"], last["val_accuracy"], places=6)
 
     def test_an_evaluation_that_cannot_be_is_refused(self):
-        (self.folder / "seven.jsonl").write_text(texts(4) + '{"text": "a", "label": 7}\n')
-        said = self.refused("eval", "bert-tiny", "--data", "seven.jsonl")
+        (self.folder / "odd.jsonl").write_text(texts(4) + '{"text": "a", "label": 700}\n')
+        said = self.refused("eval", "bert-tiny", "--data", "odd.jsonl")
         self.assertIn("error E0716", said)
-        self.assertIn("label 7, of text 5", said)
+        self.assertIn("label 700, of text 5", said)
         (self.folder / "plain.txt").write_text("a text\n")
         self.assertIn("error E0515", self.refused("eval", "bert-tiny", "--data", "plain.txt", exit_code=3))
         self.assertIn("error E0510", self.refused("eval", "bert-tiny", "--data", "none.jsonl", exit_code=3))
