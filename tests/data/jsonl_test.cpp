@@ -113,7 +113,7 @@ TEST_F(JsonLines, WhatIsRefusedIsNamedWithItsLine) {
       {"  {\"text\": oops}", "invalid literal at character 12: \"{\\\"text\\\": oops}\""},
       {"{\"text\": \"a\",}", "at character 14"},
       {"{\"text\": \"the quick brown fox jumps over the lazy dog the quick brown fox\", no}",
-       ": ...\"over the lazy dog the quick brown fox\\\", no}\""},
+       ": ...\"ver the lazy dog the quick brown fox\\\", no}\""},
       {"{\"text\": \"\xFF\"}", "not UTF-8"},
       {"[{\"text\": \"a\"}]", "jq -c '.[]'"},
       {"7", "a number"},
