@@ -15,6 +15,7 @@
 
 #include "base/at_offset.h"
 #include "base/error.h"
+#include "base/lfs_pointer.h"
 #include "base/text.h"
 
 namespace aloft {
@@ -122,6 +123,7 @@ std::string read_file(const Path& path, std::uint64_t limit) {
     if (used == out.size()) out.resize(out.size() + std::max<std::size_t>(out.size() / 2, 4096));
   }
   out.resize(used);
+  if (is_lfs_pointer(out)) throw lfs_pointer(path.string());
   return out;
 }
 

@@ -24,7 +24,7 @@ const char* system_path(const Path& path);
 inline constexpr std::uint64_t kDefaultReadLimit = std::uint64_t{1} << 30;
 
 // The whole content. DataError E0601 (missing, a directory), E0602 (more than `limit` bytes;
-// nothing of that size is allocated); EnvironmentError E0606 (the system does not give it).
+// nothing of that size is allocated), E0616; EnvironmentError E0606 (the system does not give it).
 std::string read_file(const Path& path, std::uint64_t limit = kDefaultReadLimit);
 
 // A file of the kernel (/proc, /sys), which is small and says no size; "" where it cannot be read.

@@ -1,7 +1,9 @@
 #include "base/json.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json_mistake.h"
 #include "base/ordered_json.h"
 
 namespace aloft {
@@ -36,6 +38,14 @@ Json parsed(std::string_view text) {
   return Json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
+// Of "[...] parse error at line 1, column 9: syntax error while parsing value - WHY; last read:
+// ...".
+std::string reason_in(std::string text) {
+  if (const std::size_t at = text.find(" - "); at != std::string::npos) text.erase(0, at + 3);
+  text.resize(std::min(text.size(), text.find("; last read: ")));
+  return text;
+}
+
 }  // namespace
 
 nlohmann::json parse_json(std::string_view text) { return parsed<nlohmann::json>(text); }
@@ -47,6 +57,20 @@ nlohmann::ordered_json parse_ordered_json(std::string_view text) {
 std::string_view json_problem(std::string_view text) {
   if (has_zero(text)) return "text with a zero byte, which is not JSON";
   return is_too_deep(text) ? "JSON that is nested too deeply" : "text that is not JSON";
+}
+
+JsonMistake json_mistake(std::string_view text) {
+  if (has_zero(text)) return {text.find('\0'), "a zero byte"};
+  if (is_too_deep(text)) return {0, "nested too deeply"};
+  try {
+    static_cast<void>(nlohmann::json::parse(text));
+    return {};
+  } catch (const nlohmann::json::parse_error& e) {
+    const std::size_t byte = e.byte > 0 ? e.byte - 1 : 0;  // counted from 1 there
+    return {std::min(byte, text.size()), reason_in(e.what())};
+  } catch (const nlohmann::json::exception&) {
+    return {0, "a number that is too large"};
+  }
 }
 
 bool is_utf8(std::string_view text) {

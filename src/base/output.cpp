@@ -50,9 +50,10 @@ void print_talk(std::string_view text) noexcept {
 }
 
 void open_standard_descriptors() noexcept {
+  constexpr int kModes[] = {O_WRONLY, O_RDONLY, O_RDWR};  // as closed ones, but for talk
   for (int fd = 0; fd <= 2; ++fd)
     if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF)
-      static_cast<void>(::open("/dev/null", fd == STDERR_FILENO ? O_RDWR : O_RDONLY));
+      static_cast<void>(::open("/dev/null", kModes[fd]));
 }
 
 }  // namespace aloft

@@ -28,7 +28,8 @@ requires(sizeof...(Args) > 0) void print_talk(fmt::format_string<Args...> form, 
 
 // Opens descriptors 0, 1 and 2 on /dev/null where the program was started without them, so that no
 // file of data gets one of these numbers and with it what is printed. Results are lost there as
-// they are in a closed stdout: it is not open for writing. To be called before anything is opened.
+// they are in a closed stdout: it is not open for writing. Nor is stdin for reading: an end of what
+// is read would be taken for all there was. To be called before anything is opened.
 void open_standard_descriptors() noexcept;
 
 }  // namespace aloft

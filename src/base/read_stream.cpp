@@ -6,6 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/text.h"
 
 namespace aloft {
 namespace {
@@ -42,6 +46,23 @@ std::string read_stream(const Path& path, std::uint64_t limit) {
   const Pipe pipe(path);  // stays open meanwhile: the writer has a reader
   pipe.await_writer();
   return read_file(path, limit);
+}
+
+std::string read_stdin(std::uint64_t limit) {
+  std::string text;
+  for (char bytes[1 << 16];;) {
+    const ssize_t count = ::read(STDIN_FILENO, bytes, sizeof bytes);
+    if (count == 0) return text;
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0)
+      throw EnvironmentError("E0606", "stdin cannot be read")
+          .saw(errno == EBADF ? "it is closed" : std::strerror(errno))
+          .advice("a terminal, a pipe or a file for stdin");
+    text.append(bytes, static_cast<std::size_t>(count));
+    if (text.size() > limit)
+      throw DataError("E0602", "what stands in stdin is larger than anything that belongs there")
+          .need("at most " + human_bytes(limit));
+  }
 }
 
 }  // namespace aloft

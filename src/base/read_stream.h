@@ -11,4 +11,8 @@ namespace aloft {
 // first one is waited for, as `cat` waits. The same errors.
 std::string read_stream(const Path& path, std::uint64_t limit = kDefaultReadLimit);
 
+// What stands in stdin, to its end. EnvironmentError E0606 where the system does not give it (it is
+// closed, or fails), DataError E0602 where it is more than `limit`.
+std::string read_stdin(std::uint64_t limit = kDefaultReadLimit);
+
 }  // namespace aloft

@@ -101,6 +101,7 @@ Action bench_verb(CLI::App& app) {
   auto o = std::make_shared<BenchOptions>();
   CLI::App* step = app.add_subcommand("step", "time a training step");
   CLI::App* generate = app.add_subcommand("generate", "time text from a saved model");
+  generate->footer("Example:\n  aloft bench generate runs/first");
   const Action time_generate = bench_generate(*generate, start);
   app.require_subcommand(1);
   app.set_help_flag();  // there are two things to time: their options are shown, too

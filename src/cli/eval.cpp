@@ -1,4 +1,5 @@
-// aloft eval MODEL --data FILE: what a saved model loses on a text, or on JSON lines.
+// aloft eval MODEL --data FILE: what a saved model loses on a text, or on JSON lines; of a
+// classifier, how often it is right.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,16 +8,17 @@
 
 #include "base/interrupt.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/output.h"
 #include "base/text.h"
+#include "cli/eval_options.h"
 #include "cli/option_checks.h"
-#include "cli/shared_options.h"
 #include "cli/verb.h"
-#include "data/corpus.h"
+#include "cli/work_progress.h"
+#include "data/corpus_words.h"
 #include "data/jsonl_set.h"
-#include "data/jsonl_tokens.h"
+#include "frontend/amp.h"
 #include "infer/chat_prompt.h"
-#include "infer/saved_model.h"
 #include "infer/text_loss.h"
 #include "recipe/what_lies_there.h"
 #include "runtime/threads.h"
@@ -24,15 +26,6 @@
 
 namespace aloft::cli {
 namespace {
-
-struct Options {
-  SavedModelWords model;
-  std::vector<std::string> data;
-  std::string precision, chat_template;
-  TextLossOptions windows;
-  std::optional<std::int64_t> threads;
-  bool as_json = false;
-};
 
 // Documents as training sees them: one behind the other, the tokenizer's token between them. What
 // the tokenizer puts before a text stands before all, as models have seen texts begin.
@@ -51,15 +44,8 @@ std::vector<std::int32_t> tokens_of(const Corpus& corpus, const Tokenizer& token
   return ids;
 }
 
-SavedModel opened(const Options& o) {
-  SavedModel saved = open_saved_model(o.model.path, o.model.checkpoint, o.model.average,
-                                      precision_of(o.precision));
-  if (!saved.tokenizer) refuse_without_tokenizer(o.model.path);
-  return saved;
-}
-
 // What is said of any data, and `more` of this kind. `bytes`: of its text, where it is known.
-void print(const Options& o, const TextLoss& loss, std::optional<std::uint64_t> bytes,
+void print(const EvalOptions& o, const TextLoss& loss, std::optional<std::uint64_t> bytes,
            const nlohmann::json& more, const std::string& read) {
   const auto a_token = [&](std::uint64_t all) {
     return static_cast<double>(all) / static_cast<double>(loss.predicted);
@@ -78,41 +64,89 @@ void print(const Options& o, const TextLoss& loss, std::optional<std::uint64_t> 
   print_result("{}\n{} in {} windows\n", text, read, grouped(loss.windows));
 }
 
-void eval_text(const Options& o, const TextLossOptions& windows) {
-  const Corpus corpus = open_corpus(o.data);
-  const SavedModel saved = opened(o);
+// What `loss_of` says, which is watched.
+template <class LossOf>
+TextLoss watched(const EvalOptions& o, const LossOf& loss_of) {
+  WorkProgress progress("window");
+  TextLossOptions windows;
+  windows.length = o.length;
+  windows.stride = o.stride.value_or(0);
+  windows.batch = o.windows.value_or(1);
+  windows.threads = o.thread_count();
+  windows.on_batch = [&](const TextLoss& so_far, std::int64_t all) {
+    progress.show(so_far.windows, all, "loss " + loss_text(so_far.mean()));
+  };
+  TextLoss loss;
+  progress.watch([&] { loss = loss_of(windows); });
+  return loss;
+}
+
+// What a folder or glob holds that is no text is rarely meant to be.
+void say_odd_files(const Corpus& corpus) {
+  constexpr int kShown = 10;
+  int shown = 0;
+  for (const SkippedFile& f : corpus.skipped)
+    if (++shown <= kShown) log_warning("skipped {}: {}", f.path.string(), f.why);
+  if (shown > kShown) log_warning("skipped {} more files", shown - kShown);
+  for (const DoubtfulFile& f : corpus.doubtful)
+    log_warning("{} may be no text: {}. Its bytes are predicted as they are", f.path.string(),
+                f.why);
+}
+
+void eval_text(SavedModel& saved, const EvalOptions& o) {
+  const Corpus corpus = open_corpus(
+      o.data, {},
+      {"--data", "to predict",
+       "name text files, or folders of them; JSON lines by their files: --data 'FOLDER/*.jsonl'"});
+  say_odd_files(corpus);
+  load_weights(saved, o);
   const std::vector<std::int32_t> tokens = tokens_of(corpus, *saved.tokenizer);
-  const TextLoss loss = loss_of_text(*saved.model, tokens, windows);
+  const TextLoss loss = watched(o, [&](const TextLossOptions& windows) {
+    return loss_of_text(*saved.model, tokens, windows);
+  });
   print(o, loss, corpus.bytes(), {{"tokens", tokens.size()}, {"bytes", corpus.bytes()}},
         fmt::format("{} tokens of {}", grouped(static_cast<std::int64_t>(tokens.size())),
                     human_bytes(corpus.bytes())));
 }
 
-bool is_jsonl(std::string_view entry) { return entry.ends_with(".jsonl"); }
+void need_no_template(const EvalOptions& o, const std::string& seen) {
+  if (!o.chat_template.empty())
+    throw UserError("E0700", "--chat-template is of JSON lines with \"messages\"")
+        .saw(seen + ": " + join(o.data, ", "))
+        .need("lines with \"messages\"")
+        .advice("leave --chat-template out");
+}
 
 // Each line by itself, and of it what a training would learn.
-void eval_jsonl(const Options& o, const TextLossOptions& windows) {
-  if (!std::ranges::all_of(o.data, is_jsonl))
+void eval_jsonl(SavedModel& saved, const EvalOptions& o) {
+  if (!std::ranges::all_of(o.data, means_json_lines))
     throw UserError("E0700", "text and JSON lines are asked for together")
         .saw(join(o.data, ", "))
-        .need("--data of one kind: files of text, or files that end with .jsonl");
+        .need("--data of one kind: files of text, or files of JSON lines");
   const std::vector<CorpusFile> files = list_jsonl(o.data);
-  const SavedModel saved = opened(o);
+  load_weights(saved, o);
   std::optional<LoadedChatTemplate> form;
   std::optional<JsonlEncoder> encoder;
   JsonlSetOptions whole;
   whole.length = std::numeric_limits<std::int32_t>::max();
   whole.on_line = [] { InterruptScope::leave_if_asked(); };
+  whole.nothing = "there is no token to predict";
   const JsonlSet set = read_jsonl(
       files,
       [&](JsonlKind kind) -> JsonlEncoder& {
-        if (kind == JsonlKind::Messages) form = chat_template_of(saved, o.chat_template);
+        if (kind == JsonlKind::Messages) {
+          form = chat_template_of(saved, o.chat_template, "--chat-template FILE");
+        } else {
+          need_no_template(o, "lines of " + std::string(keys_of(kind)));
+        }
         return encoder.emplace(*saved.tokenizer, form ? &*form : nullptr);
       },
       whole);
   std::int64_t tokens = 0;
   for (std::size_t i = 0; i < set.sequences->size(); ++i) tokens += set.sequences->inputs(i) + 1;
-  const TextLoss loss = loss_of_sequences(*saved.model, *set.sequences, windows);
+  const TextLoss loss = watched(o, [&](const TextLossOptions& windows) {
+    return loss_of_sequences(*saved.model, *set.sequences, windows);
+  });
   // What a prompt or a template adds has bytes that nobody predicts.
   const bool is_text = set.kind == JsonlKind::Text;
   const auto lines = static_cast<std::int64_t>(set.sequences->size());
@@ -129,38 +163,56 @@ void eval_jsonl(const Options& o, const TextLossOptions& windows) {
                         : ""));
 }
 
-ExitCode eval(const Options& o) {
+ExitCode eval(const EvalOptions& o) {
   const InterruptScope interrupts("nothing is left");
-  if (o.threads.value_or(0) > 0) host_threads().set_count(static_cast<int>(*o.threads));
-  TextLossOptions windows = o.windows;
-  windows.threads = static_cast<int>(o.threads.value_or(0));
-  const bool has_jsonl = std::ranges::any_of(o.data, is_jsonl);
-  if (!has_jsonl && !o.chat_template.empty())
-    throw UserError("E0700", "--chat-template is of JSON lines with \"messages\"")
-        .saw(join(o.data, ", "))
-        .need("--data FILE.jsonl");
-  (has_jsonl ? eval_jsonl : eval_text)(o, windows);
+  if (o.thread_count() > 0) host_threads().set_count(o.thread_count());
+  SavedModel saved =
+      describe_saved_model(o.model.path, o.model.checkpoint, o.model.average, SavedKind::Any);
+  if (saved.classifier && !saved.classifier->of_texts())
+    throw UserError("E0718", "the model is not of the kind that is asked for")
+        .at(o.model.path)
+        .saw("a classifier of features")
+        .need("a language model, or a classifier of texts");
+  if (!saved.tokenizer) refuse_without_tokenizer(o.model.path);
+  const bool has_jsonl = std::ranges::any_of(o.data, means_json_lines);
+  if (saved.classifier) {
+    need_no_template(o, "a classifier");
+    eval_labelled(saved, o);
+  } else if (has_jsonl) {
+    eval_jsonl(saved, o);
+  } else {
+    need_no_template(o, "text");
+    eval_text(saved, o);
+  }
   return ExitCode::Ok;
 }
 
 }  // namespace
 
+void load_weights(SavedModel& saved, const EvalOptions& o) {
+  amp::prepare(saved.module(), precision_of(o.precision));
+  give_room(saved);
+  saved.load();
+}
+
 Action eval_verb(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<EvalOptions>();
   add_saved_model(app, o->model);
-  app.add_option("--data", o->data, "text: files, folders, globs; or JSON lines, *.jsonl")
+  app.add_option("--data", o->data,
+                 "text: files, folders, globs; or files of JSON lines (a classifier: \"text\" "
+                 "and \"label\")")
       ->required();
   add_chat_template(app, o->chat_template);
-  app.add_option("--length", o->windows.length, "tokens of a window; 0: the model's context")
+  app.add_option("--length", o->length,
+                 "tokens of a window, or of a classifier's text; 0: the model's context")
       ->check(at_least(0))
       ->capture_default_str();
-  app.add_option("--stride", o->windows.stride,
-                 "tokens from one window to the next; 0: half of the length")
-      ->check(at_least(0))
-      ->capture_default_str();
-  app.add_option("--windows", o->windows.batch, "so many at a time")
-      ->check(CLI::Range(std::int64_t{1}, TextLossOptions::kMostWindows))
-      ->capture_default_str();
+  app.add_option("--stride", o->stride,
+                 "tokens from one window to the next; 0: half of the length (default: 0)")
+      ->check(at_least(0));
+  app.add_option("--windows", o->windows,
+                 "windows, or texts, at a time (default: 1 window, 16 texts)")
+      ->check(CLI::Range(std::int64_t{1}, TextLossOptions::kMostWindows));
   add_precision(app, o->precision);
   add_threads(app, o->threads);
   add_json(app, o->as_json);

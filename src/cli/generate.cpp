@@ -15,6 +15,7 @@
 #include "infer/beam_search.h"
 #include "infer/chat_prompt.h"
 #include "infer/prompt_file.h"
+#include "models/published_files.h"
 #include "recipe/what_lies_there.h"
 #include "runtime/threads.h"
 
@@ -94,8 +95,52 @@ ModelPrompt prompt_of(const GenerateOptions& o, AskedPrompt& asked, const Tokeni
 // would lose the beginning of its conversation, and beams forget nothing.
 void keep_to_context(const GenerateOptions& o, bool is_answer, std::int64_t context,
                      std::vector<ModelPrompt>& prompts) {
-  if (o.has_tokens || (!is_answer && o.beams == 1)) return;
+  if ((o.has_tokens && o.context == 0) || (!is_answer && o.beams == 1)) return;
   for (ModelPrompt& p : prompts) p.room = std::max<std::int64_t>(1, context - std::ssize(p.tokens));
+}
+
+// Options that nobody gave are those of the model's generation_config.json. Beams draw nothing: of
+// it they have the number of tokens.
+void take_published(GenerateOptions& o, const SavedModel& saved) {
+  if (saved.published.empty()) return;
+  const models::PublishedDrawing said = models::published_drawing(saved.published);
+  std::vector<std::string> taken;
+  const auto take = [&](const char* option, const auto& published, auto& value) {
+    if (!published || *published == value || o.given.contains(option)) return false;
+    value = *published;
+    taken.push_back(fmt::format("{} {}", option, *published));
+    return true;
+  };
+  if (!o.given.contains("--tokens") && said.max_new_tokens) {
+    o.has_published_tokens = true;
+    o.tokens = *said.max_new_tokens;
+    taken.push_back(fmt::format("--tokens {}", o.tokens));
+  }
+  if (o.beams == 1) {
+    SamplingOptions& s = o.sampling;
+    take("--repetition-penalty", said.repetition_penalty, s.repetition_penalty);
+    take("--temperature", said.temperature, s.temperature);
+    if (s.temperature > 0) {
+      take("--top-k", said.top_k, s.top_k);
+      take("--top-p", said.top_p, s.top_p);
+      take("--min-p", said.min_p, s.min_p);
+      take("--typical-p", said.typical_p, s.typical_p);
+    }
+  }
+  if (!taken.empty()) log_info("of the model's generation_config.json: {}", join(taken, " "));
+}
+
+// Tokens that a text has room for. `--context` is of conversations.
+std::int64_t room_of(const GenerateOptions& o, bool is_answer, std::int64_t context) {
+  if (o.context == 0) return context;
+  if (!is_answer)
+    throw UserError("E0700", "--context is of a conversation")
+        .saw("a prompt that is none")
+        .need("--chat, --message TEXT, or --prompts FILE.jsonl with \"messages\"");
+  if (o.context <= context) return o.context;
+  throw UserError("E0700", "--context is more than the model reads")
+      .saw(std::to_string(o.context))
+      .need("at most " + std::to_string(context));
 }
 
 ExitCode generate(GenerateOptions o) {
@@ -113,6 +158,7 @@ ExitCode generate(GenerateOptions o) {
   if (!saved.tokenizer) refuse_without_tokenizer(o.model.path);
   if (const PrecisionRecipe precision = precision_of(o.precision); precision != PrecisionRecipe{})
     amp::prepare(*saved.model, precision);
+  take_published(o, saved);
   if (o.is_chat) {
     generate_chat(o, saved);
     return ExitCode::Ok;
@@ -124,8 +170,10 @@ ExitCode generate(GenerateOptions o) {
   for (AskedPrompt& a : asked)
     prompts.push_back(prompt_of(o, a, *saved.tokenizer, chat ? &*chat : nullptr));
   std::vector<std::int32_t> ends = chat ? chat->ends() : saved.ends;
-  if (is_answer && !o.has_tokens) o.tokens = kAnswerTokens;
-  keep_to_context(o, is_answer, saved.model->context(), prompts);
+  if (is_answer && !o.has_tokens && !o.has_published_tokens) o.tokens = kAnswerTokens;
+  const std::int64_t room = room_of(o, is_answer, saved.model->context());
+  keep_to_context(o, is_answer, room, prompts);
+  o.context = room;
   if (o.past_end) ends.clear();
   give_room(saved);
   (o.beams > 1 ? generate_beams : generate_texts)(o, saved, prompts, is_answer, ends);
@@ -157,8 +205,6 @@ void refuse_senseless(const CLI::App& app, const GenerateOptions& o) {
         .need("--beams 2 or more");
   refuse_together(app, "--chat", {"--samples", "--batch", "--past-end"},
                   "a conversation is one text");
-  if (app.count("--context") > 0 && !o.is_chat)
-    throw UserError("E0700", "--context is of a conversation").saw("no --chat").need("--chat");
 }
 
 }  // namespace
@@ -168,9 +214,10 @@ Action generate_verb(CLI::App& app) {
   add_saved_model(app, o->model);
   const CLI::Option* prompt =
       app.add_option("--prompt", o->prompt, "text to go on from; empty: where a document begins");
-  app.add_option("--prompts", o->prompts,
-                 "a prompt a line (\\n, \\t, \\\\ as in C); empty lines are passed over;\n"
-                 "of *.jsonl an object a line, with \"prompt\" or \"messages\"");
+  app.add_option(
+      "--prompts", o->prompts,
+      "a prompt a line (\\n, \\t, \\\\ as in C); empty lines are passed over; - is stdin;\n"
+      "of *.jsonl an object a line, with \"prompt\" or \"messages\"");
   const CLI::Option* message = app.add_option(
       "--message", o->message, "what is said to a model that chats, by its chat template");
   app.add_flag("--chat", o->is_chat, "a conversation, a line a turn; /help lists what else");
@@ -242,6 +289,9 @@ Action generate_verb(CLI::App& app) {
     o->has_tokens = tokens->count() > 0;
     for (const char* option : {"--top-k", "--top-p", "--min-p", "--typical-p", "--seed"})
       if (app.count(option) > 0) o->draws.emplace_back(option);
+    for (const char* option : {"--tokens", "--temperature", "--top-k", "--top-p", "--min-p",
+                               "--typical-p", "--repetition-penalty"})
+      if (app.count(option) > 0) o->given.insert(option);
     refuse_senseless(app, *o);
     return generate(*o);
   };

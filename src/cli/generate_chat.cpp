@@ -27,6 +27,9 @@ constexpr const char* kHelp =
     "/help   this\n"
     "Ctrl-C stops an answer. A space before a slash makes it a message.\n";
 
+// A line of talk, in whole words where the terminal is narrow.
+void say(std::string_view text) { print_talk("{}\n", fit_for(Output::Err, text)); }
+
 class Conversation {
  public:
   Conversation(const GenerateOptions& o, SavedModel& saved)
@@ -44,13 +47,13 @@ class Conversation {
     const StopKey key;
     const std::unique_ptr<SaidLines> lines = said_lines();
     if (is_at_terminal_)
-      print_talk("{} tokens of context; /help lists what else can be said\n", context_);
+      say(fmt::format("{} tokens of context; /help lists what else can be said", context_));
     for (;;) {
       bool interrupted = false;
       const std::optional<std::string> line = lines->next(interrupted);
       if (!line) break;
       if (interrupted) {
-        print_talk("Ctrl-D or /exit ends the conversation\n");
+        say("Ctrl-D or /exit ends the conversation");
         continue;
       }
       if (line->empty()) continue;
@@ -87,9 +90,13 @@ class Conversation {
 
   void obey(std::string_view line) {
     if (line == "/help") return print_talk("{}", kHelp);
-    if (line == "/clear") return clear();
-    print_talk("there is no {}; /help lists what there is, a space before it makes it a message\n",
-               harmless(line));
+    if (line == "/clear") {
+      clear();
+      return say(o_.system.empty() ? "(forgotten)" : "(forgotten, but for --system)");
+    }
+    say(fmt::format(
+        "there is no {}; /help lists what there is, a space before it makes it a message",
+        harmless(line)));
   }
 
   void clear() {
@@ -110,7 +117,7 @@ class Conversation {
     } catch (const DataError& e) {
       forget_last();
       if (!is_at_terminal_) throw;
-      print_talk("{}\n", e.what());
+      say(e.what());
       return std::nullopt;
     }
   }
@@ -123,17 +130,17 @@ class Conversation {
     const std::int64_t room = context_ - std::ssize(*tokens);
     if (room < 1) {
       forget_last();
-      print_talk(
+      say(fmt::format(
           "the conversation would have {} tokens, and there is room for {}: this was not "
-          "said. /clear forgets it; --context N has room for more where the model has\n",
-          tokens->size(), context_);
+          "said. /clear forgets it; --context N has room for more where the model has",
+          tokens->size(), context_));
       return;
     }
     StopKey::take();
     const std::size_t kept = generator_.start_again(*tokens);
     GrowingText text(tokenizer_, o_.stop, true);
-    DrawOptions draw{o_.has_tokens ? std::min(o_.tokens, room) : room, tokenizer_.vocab_size(),
-                     prompt_.ends(), o_.sampling};
+    DrawOptions draw{o_.has_tokens || o_.has_published_tokens ? std::min(o_.tokens, room) : room,
+                     tokenizer_.vocab_size(), prompt_.ends(), o_.sampling};
     draw.sampling.stream = turn_;
     draw.stops = [&](std::int64_t, std::int32_t) {
       return text.has_ended() || StopKey::is_pressed();
@@ -148,12 +155,12 @@ class Conversation {
     const bool is_full = drawn.end == TextEnd::Tokens && std::ssize(drawn.tokens) == room;
     if (!o_.as_json) show("\n");
     if (o_.as_json) print(said, text.text(), drawn, kept, is_stopped_here, is_full);
-    if (is_stopped_here) print_talk("(stopped)\n");
+    if (is_stopped_here) say("(stopped)");
     if (is_full)
-      print_talk(
+      say(fmt::format(
           "the {} tokens of the context are full: the answer ends here. /clear forgets the "
-          "conversation; --context N has room for more where the model has\n",
-          context_);
+          "conversation; --context N has room for more where the model has",
+          context_));
     add("assistant", text.text());
     ++turn_;
   }

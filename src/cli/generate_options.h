@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,12 +24,14 @@ struct GenerateOptions {
   bool has_prompt = false, has_message = false, has_tokens = false, is_chat = false;
   std::int64_t tokens = 100, samples = 1;
   std::int64_t batch = 0;    // texts at once; 0: 8, or samples where these are more
-  std::int64_t context = 0;  // of a conversation; 0: the model's, at most 4,096
+  std::int64_t context = 0;  // of a conversation; 0: the model's, with --chat at most 4,096
   std::int64_t beams = 1;
   double length_penalty = 1;
   std::optional<std::int64_t> threads;  // 0: all
   SamplingOptions sampling;
   bool past_end = false, as_json = false;
+  bool has_published_tokens = false;  // `tokens` is what generation_config.json says
+  std::set<std::string> given;        // the options of the command line that such a file says, too
   std::vector<std::string> draws;  // the options given that mean something only where it is drawn
 };
 

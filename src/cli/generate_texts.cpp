@@ -13,6 +13,7 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/generate_options.h"
+#include "cli/work_progress.h"
 #include "infer/beam_search.h"
 #include "infer/draw_texts.h"
 #include "plan/plan.h"
@@ -62,13 +63,34 @@ class Results {
       : o_(o),
         prompts_(prompts),
         is_answer_(is_answer),
-        is_several_(o.samples > 1 || prompts.size() > 1) {}
+        is_several_(o.samples > 1 || prompts.size() > 1),
+        begun_(monotonic_seconds()) {}
 
   bool grows() const { return !o_.as_json && !is_several_; }
 
-  void announce(std::size_t prompt) const {
+  // A token more, of `all_tokens` at most; shown where no text is as it grows.
+  void count_token(std::int64_t all_texts, std::int64_t all_tokens) {
+    ++drawn_;
+    if (grows()) return;
+    const double seconds = monotonic_seconds() - begun_;
+    show_progress(
+        all_texts,
+        fmt::format("{} tokens  {:.1f} tokens/s", grouped(drawn_),
+                    seconds > 0 ? static_cast<double>(drawn_) / seconds : 0),
+        static_cast<double>(drawn_) / static_cast<double>(std::max<std::int64_t>(all_tokens, 1)));
+  }
+
+  // `share`: of the work, at least; texts may end sooner than they have to.
+  void show_progress(std::int64_t all_texts, const std::string& so_far, double share) {
+    const double done = static_cast<double>(texts_) / static_cast<double>(all_texts);
+    progress_.show(texts_, all_texts, so_far, std::min(1.0, std::max(done, share)));
+  }
+  void hide_progress() { progress_.clear(); }
+
+  void announce(std::size_t prompt) {
     const ModelPrompt& p = prompts_[prompt];
     if (o_.as_json) return;
+    progress_.clear();
     if (is_terminal(Output::Out) && !is_several_) {
       if (!is_answer_) show(p.text);
       return;
@@ -78,6 +100,8 @@ class Results {
   }
 
   void done(const Wanted& wanted, const Done& text) {
+    progress_.clear();
+    ++texts_;
     tokens_ += text.tokens.size();
     ended_ += text.end != TextEnd::Tokens;
     const ModelPrompt& from = prompts_[wanted.prompt];
@@ -107,7 +131,8 @@ class Results {
     }
   }
 
-  void conclude(double seconds, const std::string& more = "") const {
+  void conclude(double seconds, const std::string& more = "") {
+    progress_.clear();
     if (o_.as_json) return;
     std::string said = fmt::format("{} tokens, {:.1f} tokens/s", tokens_,
                                    seconds > 0 ? static_cast<double>(tokens_) / seconds : 0);
@@ -121,6 +146,9 @@ class Results {
   const std::vector<ModelPrompt>& prompts_;
   bool is_answer_, is_several_, is_first_ = true;
   std::size_t tokens_ = 0, ended_ = 0, full_ = 0;
+  std::int64_t texts_ = 0, drawn_ = 0;  // texts that are done, tokens of all
+  double begun_;
+  WorkProgress progress_{"text"};
 };
 
 std::int64_t longest_of(const std::vector<ModelPrompt>& prompts) {
@@ -190,9 +218,12 @@ void draw_all(const GenerateOptions& o, const Tokenizer& tokenizer, Generator& g
     done[i] = {text.tokens, text.end, text.seconds, texts[i].text(), {{"seed", starts[i].seed}}};
     tell();
   };
+  std::int64_t most = 0;
+  for (const TextStart& start : starts) most += std::min(draw.tokens, start.tokens);
   draw_texts(generator, starts, draw, [&](std::int64_t text, std::int32_t token) {
     const std::string more = texts[static_cast<std::size_t>(text)].add(token);
     if (grows) show(more);
+    results.count_token(std::ssize(wanted), most);
     InterruptScope::leave_if_asked();
   });
 }
@@ -237,7 +268,7 @@ void generate_texts(const GenerateOptions& o, SavedModel& saved,
                                                               : RowLengths::Equal;
   Generator generator(*saved.model, static_cast<int>(o.threads.value_or(0)), rows,
                       kSmallerGenerator, longest_of(prompts) + o.tokens, lengths);
-  check_lengths(saved.model->context(), prompts, is_answer);
+  check_lengths(o.context, prompts, is_answer);
   if (!o.prompts.empty()) say_memory(generator, wanted.size());
   saved.load();  // into the memory of its programs
   DrawOptions draw{o.tokens, saved.tokenizer->vocab_size(), ends, o.sampling};
@@ -262,7 +293,7 @@ void generate_beams(const GenerateOptions& o, SavedModel& saved,
     return BeamOptions{std::min(o.tokens, p.room), saved.tokenizer->vocab_size(), ends,
                        o.length_penalty};
   };
-  if (is_answer) check_lengths(saved.model->context(), prompts, is_answer);
+  if (is_answer) check_lengths(o.context, prompts, is_answer);
   for (const ModelPrompt& p : prompts) {
     try {
       check_beams(generator, p.tokens, search_of(p));
@@ -280,7 +311,16 @@ void generate_beams(const GenerateOptions& o, SavedModel& saved,
   for (std::size_t p = 0; p < prompts.size(); ++p) {
     results.announce(p);
     const double start = monotonic_seconds();
-    const BeamText best = search_beams(generator, prompts[p].tokens, search_of(prompts[p]));
+    BeamOptions search = search_of(prompts[p]);
+    search.on_step = [&](std::int64_t length) {
+      const double share =
+          static_cast<double>(p) + static_cast<double>(length) / static_cast<double>(search.tokens);
+      results.show_progress(std::ssize(prompts),
+                            fmt::format("token {}/{}", grouped(length), grouped(search.tokens)),
+                            share / static_cast<double>(prompts.size()));
+    };
+    const BeamText best = search_beams(generator, prompts[p].tokens, search);
+    results.hide_progress();
     GrowingText text(*saved.tokenizer, {}, is_answer);
     std::string shown;
     for (const std::int32_t token : best.tokens) shown += text.add(token);

@@ -263,7 +263,7 @@ ExitCode recipes(const std::string& folder, bool is_named, bool as_json) {
       }
     rows.push_back({k["key"], k["default"].dump(), k["type"], doc});
   }
-  print_result("{}", table(rows));
+  print_result("{}", table_of_names(rows));
   return ExitCode::Ok;
 }
 

@@ -17,7 +17,8 @@ constexpr std::size_t kNarrowest = 12;  // no column is cut to less
 // The last column holds words and gives way first, as far as they read well.
 constexpr std::size_t kNarrowWords = 30;
 
-std::vector<std::size_t> widths_of(const std::vector<Row>& rows, std::size_t most) {
+std::vector<std::size_t> widths_of(const std::vector<Row>& rows, std::size_t most,
+                                   bool is_first_whole) {
   std::vector<std::size_t> width;
   for (const Row& row : rows) {
     if (row.size() > width.size()) width.resize(row.size());
@@ -30,12 +31,12 @@ std::vector<std::size_t> widths_of(const std::vector<Row>& rows, std::size_t mos
   if (const std::size_t sum = total(); sum > most && width.back() > kNarrowWords)
     width.back() -= std::min(width.back() - kNarrowWords, sum - most);
   for (std::size_t sum = total(); sum > most; sum = total()) {
-    const auto widest = std::max_element(width.begin(), width.end());
-    if (*widest <= kNarrowest) break;
+    const auto widest = std::max_element(width.begin() + (is_first_whole ? 1 : 0), width.end());
+    if (widest == width.end() || *widest <= kNarrowest) break;
     // Down to the next widest, or as far as is needed.
     std::size_t next = kNarrowest;
-    for (const std::size_t w : width)
-      if (w < *widest) next = std::max(next, w);
+    for (auto w = width.begin() + (is_first_whole ? 1 : 0); w != width.end(); ++w)
+      if (*w < *widest) next = std::max(next, *w);
     *widest -= std::min(std::max<std::size_t>(*widest - next, 1), sum - most);
   }
   return width;
@@ -62,8 +63,8 @@ void add_row(const Row& row, const std::vector<std::size_t>& width, std::string&
 
 }  // namespace
 
-std::string table(const std::vector<Row>& rows, std::size_t width) {
-  const std::vector<std::size_t> widths = widths_of(rows, width);
+std::string table(const std::vector<Row>& rows, std::size_t width, bool is_first_whole) {
+  const std::vector<std::size_t> widths = widths_of(rows, width, is_first_whole);
   std::string out;
   for (std::size_t r = 0; r < rows.size(); ++r) {
     add_row(rows[r], widths, out);
@@ -84,6 +85,10 @@ std::size_t width_of_stdout() {
 }  // namespace
 
 std::string table(const std::vector<Row>& rows) { return table(rows, width_of_stdout()); }
+
+std::string table_of_names(const std::vector<Row>& rows) {
+  return table(rows, width_of_stdout(), true);
+}
 
 std::string fitted(std::string_view text, std::size_t width) {
   std::string out;

@@ -28,8 +28,10 @@ const std::vector<Verb>& verbs() {
        "aloft generate runs/first --prompt \"#include <\" --tokens 200 --top-k 40", generate_verb},
       {"score", "Logits, loss and gradients of a model for given tokens",
        "aloft score runs/first --tokens in.safetensors --out out.safetensors --grads", score_verb},
-      {"eval", "Loss, perplexity and bits per byte of a model on a text",
-       "aloft eval runs/first --data text.txt --length 256", eval_verb},
+      {"eval", "Loss of a model on texts or JSON lines; of a classifier, its accuracy, too",
+       "aloft eval runs/first --data text.txt --length 256\n"
+       "  aloft eval runs/tuned --data held-out.jsonl",
+       eval_verb},
       {"export", "Write a trained model for other programs",
        "aloft export hf runs/first gpt-cpp-hf", export_verb},
       {"bench", "Time a training step or a model's text, beside the machine's limit",

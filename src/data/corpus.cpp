@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/folder.h"
 #include "base/text.h"
+#include "data/corpus_words.h"
 #include "data/text_kind.h"
 #include "data/tokenizers/utf8.h"
 
@@ -59,10 +60,10 @@ std::string reason_to_skip(const Path& path, std::string_view start) {
 }
 
 // What a user named is taken, but for what is known to be no text. What may be none is returned.
-std::optional<DoubtfulFile> look_at_named(const Path& path) {
+std::optional<DoubtfulFile> look_at_named(const Path& path, const CorpusWords& words) {
   const std::string start = start_of(path);
   if (const auto kind = kind_of_no_text(path, start))
-    throw DataError("E0516", "data.text names a file that is not plain text")
+    throw DataError("E0516", words.listed_by + " names a file that is not plain text")
         .at(path.string())
         .saw(kind->name)
         .need("text in UTF-8")
@@ -72,7 +73,7 @@ std::optional<DoubtfulFile> look_at_named(const Path& path) {
 
 class Listing {
  public:
-  explicit Listing(Corpus& out) : out_(out) {}
+  Listing(Corpus& out, const CorpusWords& words) : out_(out), words_(words) {}
 
   void add_file(const Path& path, const std::string& name, std::optional<DoubtfulFile> doubtful) {
     std::error_code failed;
@@ -84,7 +85,7 @@ class Listing {
   }
 
   void add_named(const Path& path) {
-    add_file(path, path.filename().string(), look_at_named(path));
+    add_file(path, path.filename().string(), look_at_named(path, words_));
   }
 
   void add_found(const Path& path, const Path& root) {
@@ -130,17 +131,18 @@ class Listing {
 
  private:
   Corpus& out_;
+  const CorpusWords& words_;
   std::set<Path> seen_;
 };
 
 void add_entry(Listing& listing, const std::string& entry, const Path& base) {
   const Path path = base / entry;
-  const auto missing = [&](const std::string& saw) {
+  const auto missing = [&](const std::string& saw, const std::string& advice = "") {
+    const Path from = base.empty() ? fs::current_path() : fs::absolute(base);
     return DataError("E0510", "no such text: " + in_quotes(entry))
         .saw(saw)
         .need("a file, a folder or a glob that matches some")
-        .advice("paths are relative to " +
-                (base.empty() ? fs::current_path() : fs::absolute(base)).string());
+        .advice(advice.empty() ? "paths are relative to " + from.string() : advice);
   };
   if (entry.empty())
     throw DataError("E0510", "a text has no name")
@@ -149,7 +151,9 @@ void add_entry(Listing& listing, const std::string& entry, const Path& base) {
         .advice("leave it out; \".\" is the whole folder");
   if (is_file(path)) return listing.add_named(path);
   if (is_folder(path)) return listing.add_found(path, path);
-  if (path_exists(path)) throw missing("something that is neither a file nor a folder");
+  if (path_exists(path))
+    throw missing("a pipe or a device: " + path.string(),
+                  "write what it gives to a file first: it is read more than once");
   if (!is_glob(entry)) throw missing("nothing at " + path.string());
   // The part of the glob before its first wildcard is where names begin.
   Path root;
@@ -182,16 +186,18 @@ std::uint64_t Corpus::bytes() const {
 }
 
 Corpus open_corpus(std::span<const std::string> entries, const Path& base) {
+  return open_corpus(entries, base, CorpusWords());
+}
+
+Corpus open_corpus(std::span<const std::string> entries, const Path& base,
+                   const CorpusWords& words) {
   Corpus corpus;
-  Listing listing(corpus);
+  Listing listing(corpus, words);
   for (const std::string& entry : entries) add_entry(listing, entry, base);
-  if (corpus.bytes() == 0) {
-    throw DataError("E0511", "there is no text to train on")
+  if (corpus.bytes() == 0)
+    throw DataError("E0511", "there is no text " + words.purpose)
         .saw(entries.empty() ? "an empty list" : what_is_empty(corpus))
-        .advice(
-            "name text files, or folders of them; JSON lines are data.jsonl; Parquet and archives "
-            "want their text taken out first");
-  }
+        .advice(words.advice);
   return corpus;
 }
 

@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_mistake.h"
+#include "base/lfs_pointer.h"
 #include "base/ordered_json.h"
 #include "base/text.h"
 
@@ -15,6 +17,26 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::size_t kPiece = std::size_t{1} << 20, kLongestLine = std::size_t{256} << 20;
+
+// Characters of UTF-8 that begin before a byte.
+std::size_t characters_before(std::string_view bytes, std::size_t at) {
+  return static_cast<std::size_t>(
+      std::count_if(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(at),
+                    [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+// What is wrong with a line that is no JSON, at which character of it, and what stands there.
+// `before`: bytes of the line before it.
+std::string what_is_wrong(std::string_view bytes, std::size_t before) {
+  constexpr std::size_t kShown = 60, kBefore = 40;
+  const JsonMistake mistake = json_mistake(bytes);
+  std::size_t from = mistake.byte > kBefore ? mistake.byte - kBefore : 0;
+  if (bytes.size() <= kShown) from = 0;
+  while (from > 0 && (static_cast<unsigned char>(bytes[from]) & 0xC0) == 0x80) --from;
+  return fmt::format("{}: {} at character {}: {}{}", json_problem(bytes), mistake.why,
+                     before + characters_before(bytes, mistake.byte) + 1, from > 0 ? "..." : "",
+                     in_quotes(bytes.substr(from), kShown));
+}
 
 }  // namespace
 
@@ -87,19 +109,24 @@ bool JsonLines::next_bytes(std::string_view& bytes) {
 
 bool JsonLines::next(ordered_json& object) {
   std::string_view bytes;
+  std::size_t blanks = 0;  // before the object
   for (;; ++empty_lines_) {
     if (!next_bytes(bytes)) return false;
     if (offset_ == 0 && bytes.starts_with(kUtf8Mark)) bytes.remove_prefix(kUtf8Mark.size());
-    bytes = trim(bytes);
-    if (!bytes.empty()) break;
+    const std::string_view object_text = trim(bytes);
+    if (object_text.empty()) continue;
+    blanks = static_cast<std::size_t>(object_text.data() - bytes.data());
+    bytes = object_text;
+    break;
   }
   object = parse_ordered_json(bytes);
   if (object.is_discarded()) {
+    if (offset_ == 0 && is_lfs_pointer(held_)) throw lfs_pointer(path_.string());
     if (!is_utf8(bytes))
       refuse("bytes that are not UTF-8: " + in_quotes(bytes, 60), "JSON in UTF-8",
              "write the file anew in UTF-8");
     const bool is_list = number_ == 1 && bytes.starts_with('[');
-    refuse(std::string(json_problem(bytes)) + ": " + in_quotes(bytes, 60), "an object a line",
+    refuse(what_is_wrong(bytes, blanks), "an object a line",
            is_list || bytes == "{" ? "write each object in a line of its own: jq -c '.[]' FILE"
                                    : "correct the line, or leave it out");
   }

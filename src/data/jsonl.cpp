@@ -62,7 +62,7 @@ bool JsonlReader::next(JsonlLine& line) {
   if (kind_ && *kind_ != kind)
     lines_.refuse(std::string(keys_of(kind)) + ", behind lines of " + std::string(keys_of(*kind_)),
                   "lines of one kind in all files",
-                  "write all of them as one kind, or train on one after the other");
+                  "write all of them as one kind, or name files of one kind alone");
   kind_ = kind;
   line = JsonlLine();
   line.number = lines_.number();

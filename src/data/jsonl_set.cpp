@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/folder.h"
 #include "base/text.h"
+#include "data/text_kind.h"
 
 namespace aloft {
 namespace {
@@ -32,14 +33,16 @@ class JsonlListing {
         add_file(file);
       }
     if (matches > 0) return;
+    const bool is_stream = path_exists(path) && !is_glob(entry) && !is_folder(path);
+    const Path from = base.empty() ? fs::current_path() : fs::absolute(base);
     throw DataError("E0510", "no such file of JSON lines: " + in_quotes(entry))
-        .saw(is_glob(entry)      ? "no match"
-             : is_folder(path)   ? "a folder"
-             : path_exists(path) ? "a pipe or a device: " + path.string()
-                                 : "nothing at " + path.string())
-        .need("a regular file, which is read anew at each start, or a glob that matches some")
-        .advice("paths are relative to " +
-                (base.empty() ? fs::current_path() : fs::absolute(base)).string());
+        .saw(is_glob(entry)    ? "no match"
+             : is_folder(path) ? "a folder"
+             : is_stream       ? "a pipe or a device: " + path.string()
+                               : "nothing at " + path.string())
+        .need("a regular file, or a glob that matches some")
+        .advice(is_stream ? "write what it gives to a file first: each start reads it anew"
+                          : "paths are relative to " + from.string());
   }
 
   std::vector<CorpusFile> take() { return std::move(files_); }
@@ -73,25 +76,61 @@ class Parts {
   std::vector<std::uint64_t> begins_;  // of validation, in each file
 };
 
-[[noreturn]] void refuse_nothing(const std::vector<CorpusFile>& files, const JsonlSet& set) {
+// Which roles lines have had of which nothing is learnt.
+class Roles {
+ public:
+  void add(const JsonlLine& line) {
+    constexpr std::size_t kMost = 8;
+    if (!line.messages.is_array()) return;
+    for (const auto& message : line.messages)
+      if (seen_.size() < kMost) seen_.insert(message.at("role").get<std::string>());
+  }
+  bool has_none() const { return seen_.empty(); }
+  bool has_assistant() const { return seen_.contains("assistant"); }
+  std::string text() const {
+    std::string text = seen_.size() == 1 ? "the role " : "the roles ";
+    for (const std::string& role : seen_)
+      text += (&role == &*seen_.begin() ? "" : ", ") + in_quotes(role, kLongest);
+    return text;
+  }
+
+ private:
+  static constexpr std::size_t kLongest = 40;
+  std::set<std::string> seen_;
+};
+
+[[noreturn]] void refuse_nothing(const std::vector<CorpusFile>& files, const JsonlSet& set,
+                                 const Roles& roles, const std::string& nothing) {
   const std::string where =
       files.empty()
           ? "an empty list"
           : files[0].path.string() +
                 (files.size() > 1 ? " and " + std::to_string(files.size() - 1) + " more" : "");
-  const std::string count = grouped(static_cast<std::int64_t>(set.left_out));
-  throw DataError("E0511", "there is no example to train on")
+  const std::string lines =
+      grouped(static_cast<std::int64_t>(set.left_out)) + (set.left_out == 1 ? " line" : " lines");
+  throw DataError("E0511", nothing)
       .at(where)
-      .saw(set.left_out == 0 ? "no line with an object"
-           : set.cut_off == set.left_out
-               ? count + " lines, of each of which all that is learnt lies behind data.length"
-               : count + " lines, of which nothing is learnt")
+      .saw(set.left_out == 0             ? "no line with an object"
+           : set.cut_off == set.left_out ? lines + ": all that is learnt lies behind data.length"
+                                         : lines + ", of which nothing is learnt" +
+                                               (roles.has_none() ? "" : ", with " + roles.text()))
       .need("a line or more that a model learns from")
       .advice(set.cut_off > 0 ? "a larger data.length"
-                              : "lines with text, with a completion, or with an assistant's words");
+              : roles.has_none() || roles.has_assistant()
+                  ? "lines with text, with a completion, or with an assistant's words"
+                  : "give what is to be learnt the role \"assistant\"");
 }
 
 }  // namespace
+
+bool means_json_lines(const std::string& entry) {
+  const std::string ending = lower(Path(entry).extension().string());
+  if (ending == ".jsonl" || ending == ".ndjson" || ending == ".json") return true;
+  if (!is_file(entry)) return false;
+  std::string start(8192, '\0');
+  start.resize(InputFile(entry).read_at(0, start));
+  return is_json_lines(entry, start);
+}
 
 std::vector<CorpusFile> list_jsonl(std::span<const std::string> entries, const Path& base) {
   JsonlListing listing;
@@ -110,6 +149,7 @@ JsonlSet read_jsonl(const std::vector<CorpusFile>& files,
   std::optional<JsonlKind> kind;
   JsonlEncoder* encoder = nullptr;
   JsonlLine line;
+  Roles roles;
   for (std::size_t f = 0; f < files.size(); ++f) {
     JsonlReader reader(files[f].path, kind);
     while (reader.next(line)) {
@@ -122,6 +162,7 @@ JsonlSet read_jsonl(const std::vector<CorpusFile>& files,
       if (targets_in(tokens) == 0) {
         ++set.left_out;
         set.cut_off += is_learnt;
+        roles.add(line);
         continue;
       }
       set.cut += is_long;
@@ -138,7 +179,7 @@ JsonlSet read_jsonl(const std::vector<CorpusFile>& files,
     validation.push_back(train.back());
     train.pop_back();
   }
-  if (train.empty() && validation.empty()) refuse_nothing(files, set);
+  if (train.empty() && validation.empty()) refuse_nothing(files, set, roles, options.nothing);
   if (train.empty() || (options.validation > 0 && validation.empty()))
     throw UserError("E0512", train.empty()
                                  ? "the share for validation leaves no example to train on"

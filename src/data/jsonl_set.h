@@ -14,6 +14,10 @@
 
 namespace aloft {
 
+// Whether an entry of a list that may name text means JSON lines: by the end of its name (.jsonl,
+// .ndjson, .json), or by what a file begins with.
+bool means_json_lines(const std::string& entry);
+
 // Each entry is a file, or a glob of files ('*' and '?' in its last name); a file is taken once.
 // DataError E0510: one that is not there or matches nothing.
 std::vector<CorpusFile> list_jsonl(std::span<const std::string> entries, const Path& base = {});
@@ -38,6 +42,8 @@ struct JsonlSetOptions {
   double validation = 0;    // share of the bytes: several files are divided as wholes, by their
                             // names; a single one gives its last lines
   std::function<void()> on_line;  // called often; may throw
+  // What E0511 says where no line is left.
+  std::string nothing = "there is no example to train on";
 };
 
 // DataErrors of jsonl.h and jsonl_tokens.h; E0511 where nothing is left to train on,

@@ -70,6 +70,8 @@ constexpr Magic kMagics[] = {
     {"\x89HDF", "HDF5", kExtract},
     {"\x93NUMPY", "NumPy", "tokens belong into data.train_tokens, as a .bin file"},
     {"SQLite format 3\0"sv, "SQLite", kExtract},
+    {"version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS",
+     "git lfs install, then git lfs pull in the folder that was cloned"},
     {"ALOFTSHD", "a token shard", "name it as data.train_tokens", has_control_soon},
     {"\x7f"
      "ELF",
@@ -114,17 +116,6 @@ JsonLines count_json_lines(std::string_view start) {
 }
 
 constexpr std::size_t kFewestLines = 2;
-
-// The first line an object and hardly any no object: a writer that slips, or was killed, once in a
-// while does not make text of the rest.
-bool is_json_lines(const Path& path, std::string_view start) {
-  const std::string extension = lower(path.extension().string());
-  if (extension == ".jsonl" || extension == ".ndjson") return true;
-  constexpr std::size_t kOneIn = 10;
-  const JsonLines n = count_json_lines(start);
-  return n.is_first_object && n.objects >= kFewestLines &&
-         (n.lines - n.objects) * kOneIn <= n.lines;
-}
 
 // Most lines are rows of JSON, or very many and nearly all are strings: dialogues have some.
 bool may_be_json_lines(std::string_view start) {
@@ -239,13 +230,24 @@ std::optional<ForeignKind> doubt_of_text(std::string_view start) {
   return std::nullopt;
 }
 
+// The first line an object and hardly any no object: a writer that slips, or was killed, once in a
+// while does not make text of the rest.
+bool is_json_lines(const Path& path, std::string_view start) {
+  const std::string extension = lower(path.extension().string());
+  if (extension == ".jsonl" || extension == ".ndjson") return true;
+  constexpr std::size_t kOneIn = 10;
+  const JsonLines n = count_json_lines(without_mark(start));
+  return n.is_first_object && n.objects >= kFewestLines &&
+         (n.lines - n.objects) * kOneIn <= n.lines;
+}
+
 std::optional<ForeignKind> foreign_kind(const Path& path, std::string_view start) {
   for (const Magic& m : kMagics)
     if (start.starts_with(m.bytes) && (!m.continues || m.continues(start.substr(m.bytes.size()))))
       return ForeignKind{std::string(m.name), std::string(m.advice)};
   if (is_tar(start))
     return ForeignKind{"tar", "unpack it first, and name the folder or the files in it"};
-  if (is_json_lines(path, without_mark(start)))
+  if (is_json_lines(path, start))
     return ForeignKind{
         "JSON lines",
         "data.jsonl learns from such lines; or write the text of its objects to a file: "

@@ -18,6 +18,9 @@ struct ForeignKind {
 // `start`: the first few KiB. Nothing where the file may well be text.
 std::optional<ForeignKind> foreign_kind(const Path& path, std::string_view start);
 
+// Whether it is JSON lines that foreign_kind() speaks of.
+bool is_json_lines(const Path& path, std::string_view start);
+
 // Text in UTF-16 or UTF-32 that says so by its first bytes. Not for files that may hold token ids:
 // those begin with any bytes.
 std::optional<ForeignKind> other_encoding(std::string_view start);

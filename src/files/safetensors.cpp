@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "base/error.h"
+#include "base/lfs_pointer.h"
 #include "base/text.h"
 #include "files/safetensors_header.h"
 
@@ -125,6 +126,8 @@ void Safetensors::release(std::span<const std::byte> bytes) const {
 
 Safetensors Safetensors::parse(std::span<const std::byte> file, std::string name) {
   std::uint64_t length = 0;
+  if (is_lfs_pointer({reinterpret_cast<const char*>(file.data()), file.size()}))
+    throw lfs_pointer(name);
   if (file.size() < sizeof length)
     throw bad_header(name, fmt::format("{} bytes", file.size()), "a header length of 8 bytes");
   std::memcpy(&length, file.data(), sizeof length);

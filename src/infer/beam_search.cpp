@@ -153,6 +153,7 @@ BeamText search_beams(Generator& generator, std::span<const std::int32_t> prompt
     running = std::move(next);
     generator.reorder(from);
     generator.feed(tokens);
+    if (o.on_step) o.on_step(length);
     InterruptScope::leave_if_asked();
   }
   return {kept[0].tokens, kept[0].ended, kept[0].score};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -16,6 +17,8 @@ struct BeamOptions {
   std::vector<std::int32_t> ends;  // tokens that end a text
   static constexpr double kMostPenalty = 5;
   double length_penalty = 1;  // a text's score is its log-probability / tokens^this
+  // Hears of every step: how many tokens the beams have. May throw; may be null.
+  std::function<void(std::int64_t length)> on_step = {};
 };
 
 // The best text.

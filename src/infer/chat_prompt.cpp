@@ -7,7 +7,8 @@
 
 namespace aloft {
 
-LoadedChatTemplate chat_template_of(const SavedModel& saved, const Path& file) {
+LoadedChatTemplate chat_template_of(const SavedModel& saved, const Path& file,
+                                    const std::string& advice) {
   if (!file.empty()) {
     LoadedChatTemplate loaded = load_chat_template(file);
     nlohmann::ordered_json own = nlohmann::ordered_json::object();
@@ -21,14 +22,18 @@ LoadedChatTemplate chat_template_of(const SavedModel& saved, const Path& file) {
     throw DataError("E0540", "there is no chat template beside the model")
         .at(saved.published.string())
         .need("chat_template.jinja, or \"chat_template\" in tokenizer_config.json")
-        .advice("--chat-template FILE, or --prompt TEXT for a model that goes on from any text");
+        .advice(advice);
   LoadedChatTemplate loaded = load_chat_template(saved.published);
   check_template_tokens(*saved.tokenizer, loaded);
   return loaded;
 }
 
 ChatPrompt::ChatPrompt(const SavedModel& saved, const Path& file)
-    : tokenizer_(*saved.tokenizer), template_(chat_template_of(saved, file)), ends_(saved.ends) {
+    : tokenizer_(*saved.tokenizer),
+      template_(chat_template_of(
+          saved, file,
+          "--chat-template FILE, or --prompt TEXT for a model that goes on from any text")),
+      ends_(saved.ends) {
   const auto eos = template_.variables.find("eos_token");
   if (eos == template_.variables.end()) return;
   const std::vector<std::int32_t> ids = tokenizer_.encode(eos->get<std::string>());

@@ -13,7 +13,9 @@ namespace aloft {
 
 // The template of `file`, or where that is empty the one beside the model. DataError E0540 where
 // there is none, and of load_chat_template(); E0523 where its own tokens are not the tokenizer's.
-LoadedChatTemplate chat_template_of(const SavedModel& saved, const Path& file);
+// `advice`: what to try where there is none.
+LoadedChatTemplate chat_template_of(const SavedModel& saved, const Path& file,
+                                    const std::string& advice);
 
 class ChatPrompt {
  public:

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/read_stream.h"
 #include "data/json_lines.h"
@@ -78,6 +79,15 @@ std::vector<AskedPrompt> prompts_of_json(const Path& path, std::string text) {
   return asked.take("an object a line", lines.empty_lines());
 }
 
+// Whether the first line that is not empty is an object that asks for something.
+bool begins_with_object(std::string_view text) {
+  if (text.starts_with(kUtf8Mark)) text.remove_prefix(kUtf8Mark.size());
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || text[first] != '{') return false;
+  const nlohmann::json object = parse_json(text.substr(first, text.find('\n', first) - first));
+  return object.is_object() && (object.contains("prompt") || object.contains("messages"));
+}
+
 std::vector<AskedPrompt> prompts_of_text(const Path& path, std::string_view text) {
   Asked asked(path);
   std::uint64_t empty_lines = 0;
@@ -102,9 +112,17 @@ std::vector<AskedPrompt> prompts_of_text(const Path& path, std::string_view text
 }  // namespace
 
 std::vector<AskedPrompt> read_prompts(const Path& path) {
-  std::string text = read_stream(path, kMost);
-  return path.extension() == ".jsonl" ? prompts_of_json(path, std::move(text))
-                                      : prompts_of_text(path, text);
+  const bool is_stdin = path == "-";
+  const Path name = is_stdin ? Path("stdin") : path;
+  std::string text = is_stdin ? read_stdin(kMost) : read_stream(path, kMost);
+  const std::string kind = path.extension().string();
+  const bool is_json = kind == ".jsonl" || kind == ".ndjson" || kind == ".json";
+  if (is_json || (kind != ".txt" && begins_with_object(text)))
+    return prompts_of_json(name, std::move(text));
+  if (kind == ".txt" && begins_with_object(text))
+    log_warning("{}: its lines look like JSON and are read as they stand; *.jsonl is read as JSON",
+                name.string());
+  return prompts_of_text(name, text);
 }
 
 }  // namespace aloft

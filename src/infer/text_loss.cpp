@@ -45,10 +45,40 @@ struct Counted {
   std::vector<bool> counts;  // one for each: whether its loss is asked for
 };
 
+// Calls `use` with where each window of a text begins, and up to which token earlier ones predict.
+template <class Use>
+void for_each_window(std::int64_t tokens, const TextLossOptions& o, const Use& use) {
+  const std::int64_t last = tokens - 1;  // the last token that is predicted
+  std::int64_t predicted = 0;            // tokens up to this one are
+  for (std::int64_t begin = 0; predicted < last; begin += o.stride) {
+    use(begin, predicted);
+    predicted = std::min(last, begin + o.length);
+  }
+}
+
+// Windows in which a token counts.
+std::int64_t windows_of(const Sequences& sequences, const TextLossOptions& o) {
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    const std::int64_t tokens = sequences.inputs(i) + 1;
+    for_each_window(tokens, o, [&](std::int64_t begin, std::int64_t predicted) {
+      const std::int64_t end = std::min(tokens, begin + o.length + 1);
+      for (std::int64_t k = predicted + 1; k < end; ++k)
+        if (sequences.token(i, static_cast<std::size_t>(k)) & kLearntToken) {
+          ++count;
+          return;
+        }
+    });
+  }
+  return count;
+}
+
 // Runs windows of texts, several at a time, and adds up what they lose.
 class Windows {
  public:
-  Windows(models::CausalLm& model, const TextLossOptions& o) : o_(o), programs_(o.threads) {
+  // `all`: windows of all texts.
+  Windows(models::CausalLm& model, const TextLossOptions& o, std::int64_t all)
+      : o_(o), all_(all), programs_(o.threads) {
     model.eval();
     const TensorType type{DType::I32, {o.batch, o.length}};
     programs_.add("loss", {{"tokens", type}, {"targets", type}},
@@ -64,12 +94,9 @@ class Windows {
   }
 
   void add(const Counted& text) {
-    const std::int64_t last = std::ssize(text.tokens) - 1;  // the last token that is predicted
-    std::int64_t predicted = 0;                             // tokens up to this one are
-    for (std::int64_t begin = 0; predicted < last; begin += o_.stride) {
+    for_each_window(std::ssize(text.tokens), o_, [&](std::int64_t begin, std::int64_t predicted) {
       if (fill(text, begin, predicted) > 0 && ++row_ == o_.batch) run();
-      predicted = std::min(last, begin + o_.length);
-    }
+    });
   }
 
   TextLoss finish() {
@@ -108,9 +135,11 @@ class Windows {
     result_.predicted += counted_;
     result_.windows += row_;
     row_ = counted_ = 0;
+    if (o_.on_batch) o_.on_batch(result_, all_);
   }
 
   TextLossOptions o_;
+  std::int64_t all_;
   Programs programs_;
   std::vector<std::int32_t> x_, y_;
   std::int64_t row_ = 0, counted_ = 0;  // rows of x_ that are filled, tokens that they predict
@@ -128,26 +157,30 @@ TextLossOptions fitted(TextLossOptions o, std::int64_t longest) {
 
 TextLoss loss_of_text(models::CausalLm& model, std::span<const std::int32_t> tokens,
                       const TextLossOptions& options) {
-  const TextLossOptions o = settled(options, model);
+  TextLossOptions o = settled(options, model);
   if (tokens.size() < 2)
     throw UserError("E0812", "there is nothing to predict")
         .saw(fmt::format("a text of {} tokens", tokens.size()))
         .need("two or more");
   for (const std::int32_t token : tokens) check(token, model.vocab());
-  Windows windows(model, fitted(o, std::ssize(tokens) - 1));
+  o = fitted(o, std::ssize(tokens) - 1);
+  std::int64_t all = 0;
+  for_each_window(std::ssize(tokens), o, [&](std::int64_t, std::int64_t) { ++all; });
+  Windows windows(model, o, all);
   windows.add({{tokens.begin(), tokens.end()}, std::vector<bool>(tokens.size(), true)});
   return windows.finish();
 }
 
 TextLoss loss_of_sequences(models::CausalLm& model, const Sequences& sequences,
                            const TextLossOptions& options) {
-  const TextLossOptions o = settled(options, model);
+  TextLossOptions o = settled(options, model);
   std::int64_t longest = 0;
   for (std::size_t i = 0; i < sequences.size(); ++i)
     longest = std::max(longest, sequences.inputs(i));
   if (longest == 0)
     throw UserError("E0812", "there is nothing to predict").saw("no text").need("one or more");
-  Windows windows(model, fitted(o, longest));
+  o = fitted(o, longest);
+  Windows windows(model, o, windows_of(sequences, o));
   Counted text;
   for (std::size_t i = 0; i < sequences.size(); ++i) {
     text.tokens.clear(), text.counts.clear();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -10,6 +11,13 @@
 #include "models/model.h"
 
 namespace aloft {
+
+struct TextLoss {
+  double nats = 0;             // of all predicted tokens together, natural logarithm
+  std::int64_t predicted = 0;  // tokens that count: not the first, which nothing precedes
+  std::int64_t windows = 0;
+  double mean() const { return nats / static_cast<double>(predicted); }
+};
 
 struct TextLossOptions {
   std::int64_t length = 0;  // tokens of a window; 0: the model's context
@@ -19,13 +27,8 @@ struct TextLossOptions {
   static constexpr std::int64_t kMostWindows = 1 << 16;
   std::int64_t batch = 1;  // windows at a time, 1 to kMostWindows
   int threads = 0;         // 0: all
-};
-
-struct TextLoss {
-  double nats = 0;             // of all predicted tokens together, natural logarithm
-  std::int64_t predicted = 0;  // tokens that count: not the first, which nothing precedes
-  std::int64_t windows = 0;
-  double mean() const { return nats / static_cast<double>(predicted); }
+  // Called behind each batch, with what was lost up to there; `windows`: of the whole. May throw.
+  std::function<void(const TextLoss& so_far, std::int64_t windows)> on_batch = {};
 };
 
 // The model is put into evaluation mode, and its parameters move into a program's arenas; they keep

@@ -75,13 +75,14 @@ class Reader {
     for (const ModelSetting& s : spec_.family->settings) spec_.settings.emplace(s.key, value_of(s));
     if (spec_.family->misfit)
       if (const auto misfit = spec_.family->misfit(spec_.settings))
-        throw wrong(text_of(*misfit, spec_.settings), "settings that fit together");
+        throw wrong(published_name(misfit->key) + text_of(*misfit, spec_.settings),
+                    "settings that fit together");
     for (const auto& fixed : kPlain) check(fixed);
     for (const auto& fixed : spec_.family->published.fixed) check(fixed);
     for (const auto& derived : spec_.family->published.derived) check(derived);
     for (const auto& [key, value] : keys_)
       if (!is_harmless(key))
-        throw wrong(key + " is " + json_text(value) + ", which is not known here",
+        throw wrong(as_written(key) + " is " + json_text(value) + ", which is not known here",
                     "keys of a plain " + std::string(spec_.family->name) +
                         ": this one could change what the model computes");
     return std::move(spec_);
@@ -130,6 +131,7 @@ class Reader {
       for (const auto& renamed : spec_.family->published.renamed)
         if (const auto name = name_of(key, renamed)) {
           keys_.erase(key);
+          written_.try_emplace(*name, key);
           const auto [other, is_new] = keys_.emplace(*name, value);
           if (!is_new && other->second != value)
             throw wrong(
@@ -145,6 +147,19 @@ class Reader {
     from.remove_suffix(1), to.remove_suffix(1);
     if (!key.starts_with(from)) return std::nullopt;
     return std::string(to) + std::string(key.substr(from.size()));
+  }
+
+  // As the file has it: rename() gives keys other names.
+  std::string as_written(std::string_view key) const {
+    const auto it = written_.find(std::string(key));
+    return it == written_.end() ? std::string(key) : it->second;
+  }
+
+  // "layer_types: ", of a setting that the file has a name for.
+  std::string published_name(std::string_view key) const {
+    const ModelSetting* setting = spec_.family->find(key);
+    if (!setting || setting->role.published.empty()) return "";
+    return as_written(setting->role.published) + ": ";
   }
 
   // Takes a key away, so that what is left is what nobody knows.
@@ -164,8 +179,8 @@ class Reader {
     if (!role.published_before.empty()) {
       std::optional<Json> before = take(role.published_before);
       if (found && before && *found != *before)
-        throw wrong(std::string(key) + " is " + in_quotes(found->dump()) + ", " +
-                        std::string(role.published_before) + " " + in_quotes(before->dump()),
+        throw wrong(as_written(key) + " is " + json_text(*found) + ", " +
+                        as_written(role.published_before) + " " + json_text(*before),
                     "the same, or one of them");
       if (!found && before) found = std::move(before), key = role.published_before;
     }
@@ -177,7 +192,7 @@ class Reader {
     Setting strict = s;
     if (role.derived) strict.limits.least = 1;
     const std::string need = value ? need_of(strict, *value) : "a value of its kind";
-    if (!need.empty()) throw wrong(std::string(key) + " is " + in_quotes(found->dump()), need);
+    if (!need.empty()) throw wrong(as_written(key) + " is " + json_text(*found), need);
     return *value;
   }
 
@@ -211,15 +226,14 @@ class Reader {
     std::string all;
     for (const std::string_view value : fixed.values)
       all += (all.empty() ? "" : " or ") + std::string(value);
-    throw wrong(std::string(fixed.key) + (found ? " is " : " is missing, which means ") + text,
-                all);
+    throw wrong(as_written(fixed.key) + (found ? " is " : " is missing, which means ") + text, all);
   }
 
   void check(const PublishedForm::Derived& derived) {
     const std::optional<Json> found = take(derived.key);
     const std::int64_t want = derived.value(spec_.settings);
     if (!found || *found == want) return;
-    throw wrong(std::string(derived.key) + " is " + json_text(*found), std::to_string(want));
+    throw wrong(as_written(derived.key) + " is " + json_text(*found), std::to_string(want));
   }
 
   bool is_harmless(const std::string& key) const {
@@ -231,7 +245,8 @@ class Reader {
 
   Path path_;
   std::map<std::string, Json> keys_;
-  std::set<std::string, std::less<>> nulls_;  // keys that say null
+  std::map<std::string, std::string> written_;  // of renamed keys: what the file calls them
+  std::set<std::string, std::less<>> nulls_;    // keys that say null
   ModelSpec spec_;
 };
 

@@ -6,9 +6,11 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <type_traits>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/text.h"
 
 namespace aloft::models {
 
@@ -55,15 +57,40 @@ void copy_published_files(const Path& from, const Path& to, bool with_tokenizer)
         "chat_template.jinja", "chat_template.json"});
 }
 
+namespace {
+
+nlohmann::json published_object(const Path& path) {
+  nlohmann::json config = parse_json(read_file(path, kMostConfigBytes));
+  if (config.is_object()) return config;
+  throw DataError("E0631", "a published file is no JSON object")
+      .at(path.string())
+      .saw(config.is_discarded() ? "text that is not JSON" : json_text(config))
+      .need("an object, as transformers writes it");
+}
+
+// The number at a key, which lies in a range; nothing where there is none.
+template <class Number>
+std::optional<Number> number_at(const nlohmann::json& config, const Path& path, const char* key,
+                                Number least, Number most) {
+  const auto said = config.find(key);
+  if (said == config.end() || said->is_null()) return std::nullopt;
+  const bool fits =
+      std::is_floating_point_v<Number> ? said->is_number() : said->is_number_integer();
+  if (fits && *said >= least && *said <= most) return said->get<Number>();
+  throw DataError("E0631", std::string(key) + " is out of range")
+      .at(path.string())
+      .saw(json_text(*said))
+      .need("a number from " + shortest(static_cast<double>(least)) + " to " +
+            shortest(static_cast<double>(most)))
+      .advice("take the key out of the file");
+}
+
+}  // namespace
+
 std::vector<std::int32_t> published_ends(const Path& folder) {
   for (const char* name : {kGeneration, kConfig}) {
     if (!path_exists(folder / name)) continue;
-    const nlohmann::json config = parse_json(read_file(folder / name, kMostConfigBytes));
-    if (!config.is_object())
-      throw DataError("E0631", "a published file is no JSON object")
-          .at((folder / name).string())
-          .saw(config.is_discarded() ? "text that is not JSON" : json_text(config))
-          .need("an object, as transformers writes it");
+    const nlohmann::json config = published_object(folder / name);
     const auto said = config.find("eos_token_id");
     if (said == config.end() || said->is_null()) continue;
     const nlohmann::json list = said->is_array() ? *said : nlohmann::json::array({*said});
@@ -78,6 +105,26 @@ std::vector<std::int32_t> published_ends(const Path& folder) {
     return list.get<std::vector<std::int32_t>>();
   }
   return {};
+}
+
+PublishedDrawing published_drawing(const Path& folder) {
+  const Path path = folder / kGeneration;
+  if (!path_exists(path)) return {};
+  const nlohmann::json config = published_object(path);
+  constexpr double kLeastPenalty = 1e-3, kMost = 100;
+  constexpr std::int64_t kMostTokens = 1 << 24;
+  PublishedDrawing said;
+  said.repetition_penalty =
+      number_at<double>(config, path, "repetition_penalty", kLeastPenalty, kMost);
+  said.max_new_tokens = number_at<std::int64_t>(config, path, "max_new_tokens", 0, kMostTokens);
+  const auto draws = config.find("do_sample");
+  if (draws == config.end() || *draws != true) return said;
+  said.temperature = number_at<double>(config, path, "temperature", 0, kMost);
+  said.top_k = number_at<std::int64_t>(config, path, "top_k", 0, INT32_MAX);
+  said.top_p = number_at<double>(config, path, "top_p", 0, 1);
+  said.min_p = number_at<double>(config, path, "min_p", 0, 1);
+  said.typical_p = number_at<double>(config, path, "typical_p", 0, 1);
+  return said;
 }
 
 }  // namespace aloft::models

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <vector>
 
 #include "base/file.h"
@@ -21,5 +22,14 @@ void forget_token_ids(nlohmann::json& config);
 // The tokens that end a text: eos_token_id of generation_config.json, or of config.json where that
 // says none; one, a list, or none. DataError E0631 where they are no such numbers.
 std::vector<std::int32_t> published_ends(const Path& folder);
+
+// What generation_config.json says of drawing; nothing where it says nothing. temperature to
+// typical_p count only where its do_sample is true, and are absent else.
+struct PublishedDrawing {
+  std::optional<double> temperature, top_p, min_p, typical_p, repetition_penalty;
+  std::optional<std::int64_t> top_k, max_new_tokens;
+};
+// DataError E0631 where a setting is out of range.
+PublishedDrawing published_drawing(const Path& folder);
 
 }  // namespace aloft::models

@@ -24,7 +24,8 @@ std::optional<Misfit> misfit(const SettingValues& values) {
     return std::get<std::int64_t>(values.find(key)->second);
   };
   if (whole("padding") < 0)  // as transformers, which fails
-    return Misfit{"padding", "pad_token_id is null, and positions are counted behind that token"};
+    return Misfit{"padding",
+                  "null, and positions are counted behind that token, 1 in RoBERTa's own files"};
   const std::int64_t left = whole("positions") - whole("padding") - 1;
   if (left < 1)
     return Misfit{"positions", "{positions} rows{?positions} leave none behind padding {padding}"};

@@ -15,7 +15,7 @@ std::optional<Misfit> list_misfit(std::string_view key, const std::vector<std::i
                                   std::int64_t layers) {
   if (list.empty() || static_cast<std::int64_t>(list.size()) == layers) return std::nullopt;
   const std::string name(key);
-  return Misfit{key, std::to_string(list.size()) + " numbers{?" + name +
+  return Misfit{key, std::to_string(list.size()) + " entries{?" + name +
                          "} are not one for each of {layers} layers{?layers}"};
 }
 

@@ -71,7 +71,9 @@ Dataset open_given_tokens(const Recipe& recipe) {
 DatasetSpec dataset_spec(const Recipe& recipe) {
   if (recipe.data.text.empty())
     throw UserError("E0717", "the recipe names no text")
-        .need("data.text, a list of files, folders or globs; or data.train_tokens, a token file")
+        .need(
+            "data.text, a list of files, folders or globs; data.jsonl, files of JSON lines; or "
+            "data.train_tokens, a token file")
         .advice("--set 'data.text=[\"input.txt\"]'");
   DatasetSpec spec;
   spec.text = recipe.data.text;

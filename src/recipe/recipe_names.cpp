@@ -75,6 +75,8 @@ constexpr std::pair<std::string_view, std::string_view> kOtherWords[] = {
     {"pretrained", "model.init"},
     {"init_from", "model.init"},
     {"seq", "model.context"},
+    {"data.tokenizer.size", "data.tokenizer.vocab"},
+    {"data.tokenizer.vocab_size", "data.tokenizer.vocab"},
     {"sequence_length", "model.context"},
     {"level", "precision.level"},
     {"dtype", "precision"},

@@ -223,6 +223,12 @@ std::int64_t JsonlRunData::tokens_of(const std::vector<std::uint32_t>& which) co
   return sum;
 }
 
+std::int64_t JsonlRunData::targets_of(const std::vector<std::uint32_t>& which) const {
+  std::int64_t sum = 0;
+  for (const std::uint32_t i : which) sum += set_.sequences->targets(i);
+  return sum;
+}
+
 json JsonlRunData::record() const {
   const auto identity = [&](const std::vector<std::uint32_t>& which) -> json {
     if (which.empty()) return nullptr;
@@ -240,17 +246,17 @@ json JsonlRunData::record() const {
 }
 
 json JsonlRunData::counts() const {
-  return {{"train", tokens_of(*set_.train)}, {"validation", tokens_of(*set_.validation)}};
+  return {{"train", tokens_of(*set_.train)},
+          {"learnt", targets_of(*set_.train)},
+          {"validation", tokens_of(*set_.validation)}};
 }
 
 std::string JsonlRunData::describe() const {
   const auto part = [&](const std::vector<std::uint32_t>& which, const char* what) {
-    std::int64_t targets = 0;
-    for (const std::uint32_t i : which) targets += set_.sequences->targets(i);
     return fmt::format("{} {}examples of {} tokens, of which {} are learnt",
                        grouped(static_cast<std::int64_t>(which.size())), what,
                        human_count(static_cast<double>(tokens_of(which))),
-                       human_count(static_cast<double>(targets)));
+                       human_count(static_cast<double>(targets_of(which))));
   };
   std::string text = part(*set_.train, "training ");
   text += has_validation() ? "; " + grouped(static_cast<std::int64_t>(set_.validation->size())) +

@@ -34,6 +34,7 @@ class JsonlRunData : public RunData {
  private:
   std::string place_of(std::uint32_t sequence) const;
   std::int64_t tokens_of(const std::vector<std::uint32_t>& which) const;
+  std::int64_t targets_of(const std::vector<std::uint32_t>& which) const;  // learnt ones
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   JsonlSet set_;

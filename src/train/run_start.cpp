@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -10,12 +11,15 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/data_record.h"
+#include "data/tokenizer.h"
 #include "models/published_files.h"
 #include "recipe/memory_need.h"
 #include "recipe/resume_changes.h"
 #include "recipe/run_length.h"
+#include "recipe/what_lies_there.h"
 #include "run/recorded_choices.h"
 #include "runtime/current_device.h"
+#include "sources/run_tokenizer.h"
 #include "sources/source_kind.h"
 #include "train/session.h"
 
@@ -114,7 +118,28 @@ class Resumption {
     if (origin != record_.end() && !origin->contains("optimizer.momentum")) set_plain_sgd(before);
     take_choices(before);
     changes_ = recipe_changes(before, recipe_);
+    refuse_lost_tokenizer();
     refuse_fixed(changes_, has_checkpoint_);
+  }
+
+  // The folder that a run began from said its tokenizer. Where it has none now the recipe comes to
+  // one that would be made of the text, which nobody asks for.
+  void refuse_lost_tokenizer() const {
+    for (const RecipeChange& c : changes_) {
+      if (c.key != "data.tokenizer.path" || !c.before.is_string() || c.now != "") continue;
+      const std::string folder = c.before;
+      if (is_tokenizer(folder)) return;
+      UserError e("E0817", "this recipe cannot go on with the run: its tokenizer is gone");
+      e.add_line("at", folder);
+      say_no_tokenizer(e, folder);
+      const Path own = own_tokenizer(options_.out);
+      if (is_tokenizer(own))
+        e.add_line("try",
+                   fmt::format("or the run's own: --set data.tokenizer.path={} "
+                               "--set data.tokenizer.kind={}",
+                               std::filesystem::absolute(own).string(), kind_of_tokenizer(own)));
+      throw e;
+    }
   }
 
   // What was chosen by measurement when the run began is chosen: another measurement, or another

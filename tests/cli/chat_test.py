@@ -7,6 +7,7 @@ import resource
 import select
 import shutil
 import signal
+import struct
 import subprocess
 import termios
 import time
@@ -117,6 +118,7 @@ class Chat(ProgramTest):
         [said] = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual(said["prompt"], " /nothing")
         talk = done.stderr.decode()
+        self.assertIn("(forgotten)", self.chat("/clear\n").stderr.decode())
         for words in ("/clear  forgets", "there is no /nothing; /help"):
             self.assertIn(words, talk)
 
@@ -286,8 +288,69 @@ class Chat(ProgramTest):
         for options in (["--samples", 2], ["--batch", 3], ["--past-end"]):
             said = self.chat("", *options, exit_code=2).stderr.decode()
             self.assertIn(f"--chat and {options[0]} do not go together", said)
-        self.assertIn(b"no --chat", self.aloft("generate", "model", "--prompt", "a", "--context", 9,
-                                               exit_code=2).stderr)
+        self.assertIn(b"--context is of a conversation", self.aloft("generate", "model", "--prompt", "a", "--context", 9,
+                                                                    exit_code=2).stderr)
+
+    def test_the_room_of_a_message(self):
+        asked = ["generate", "model", "--message", "fox", "--context", 40, "--past-end", "--json"]
+        for more in ([], ["--tokens", 100]):
+            [said] = self.parsed(*asked, *more)
+            self.assertEqual((len(said["tokens"]), said["finish"]), (40 - len("u:fox\na:"), "context"))
+        self.assertIn(b"at most 256", self.aloft(*asked[:4], "--context", 300, exit_code=2).stderr)
+
+    def test_what_generation_config_says_of_drawing(self):
+        """As defaults: the command line comes first, and what is taken is said once."""
+        shutil.copytree(self.folder / "model", self.folder / "drawn")
+        file = self.folder / "drawn" / "generation_config.json"
+        said = {"do_sample": True, "temperature": 0.5, "top_k": 9, "top_p": 0.8, "min_p": 0.01, "typical_p": 0.9,
+                "repetition_penalty": 1.25, "max_new_tokens": 7}
+        options = [word for key, value in said.items() if key not in ("do_sample", "max_new_tokens")
+                   for word in ("--" + key.replace("_", "-"), value)]
+
+        def texts(model, *more):
+            done = self.aloft("generate", model, "--message", "fox", "--samples", 4, "--json", *more)
+            return [json.loads(line)["tokens"] for line in done.stdout.splitlines()], done.stderr.decode()
+        file.write_text(json.dumps(said))
+        taken, talk = texts("drawn")
+        self.assertEqual(taken, texts("model", *options, "--tokens", 7)[0])
+        self.assertIn("generation_config.json: --tokens 7 --repetition-penalty 1.25 --temperature 0.5 --top-k 9 "
+                      "--top-p 0.8 --min-p 0.01 --typical-p 0.9\n", talk)
+        mine, talk = texts("drawn", "--temperature", 2, "--tokens", 9)
+        self.assertEqual(mine, texts("model", *options[2:], "--temperature", 2, "--tokens", 9)[0])
+        self.assertNotIn("--temperature", talk)
+        file.write_text(json.dumps({**said, "do_sample": False}))
+        taken, talk = texts("drawn")
+        self.assertEqual(taken, texts("model", "--repetition-penalty", 1.25, "--tokens", 7)[0])
+        self.assertEqual(talk.count("--"), 2, talk)
+        beams = ["--message", "fox", "--beams", 2, "--json"]
+        [best] = self.parsed("generate", "drawn", *beams)
+        self.assertEqual(best["tokens"], self.parsed("generate", "model", *beams, "--tokens", 7)[0]["tokens"])
+        file.write_text(json.dumps({**said, "top_p": 1.5}))
+        wrong = self.aloft("generate", "drawn", "--message", "fox", exit_code=3).stderr.decode()
+        for words in ("error E0631", "top_p", "1.5", "generation_config.json"):
+            self.assertIn(words, wrong)
+
+    def test_lines_of_json_by_any_name(self):
+        line = json.dumps({"messages": [{"role": "user", "content": "fox"}]}) + "\n"
+        asked = ["--tokens", 3, "--temperature", 0, "--json"]
+        for name in ("a.ndjson", "a.json", "a"):
+            (self.folder / name).write_text(line)
+            [said] = self.parsed("generate", "model", "--prompts", name, *asked)
+            self.assertEqual(said["prompt"], "u:fox\na:")
+        for piped, prompt in ((line, "u:fox\na:"), ("u:fox", "u:fox")):
+            done = subprocess.run([ALOFT, "generate", "model", "--prompts", "-", *map(str, asked)], cwd=self.folder,
+                                  input=piped.encode(), env=self.environment, capture_output=True, timeout=300)
+            self.assertEqual(json.loads(done.stdout)["prompt"], prompt, done.stderr)
+        (self.folder / "a.txt").write_text(line)
+        self.assertIn(b"look like JSON", self.aloft("generate", "model", "--prompts", "a.txt", *asked).stderr)
+
+    def test_a_closed_stdin_is_no_end(self):
+        for way in (["--chat"], ["--prompts", "-"]):
+            done = subprocess.run([ALOFT, "generate", "model", *way], cwd=self.folder, capture_output=True,
+                                  env=self.environment, timeout=300, preexec_fn=lambda: os.close(0))
+            self.assertEqual(done.returncode, 4, done.stderr)
+            self.assertIn(b"error E0606", done.stderr)
+            self.assertIn(b"closed", done.stderr)
 
     def stopped(self):
         """One that is interrupted once its answer has begun: what it says of it."""
@@ -350,6 +413,15 @@ class Chat(ProgramTest):
             talk.until(b"> ")
             talk.type("\x03")
             talk.until(b"/exit ends the conversation")
+            talk.until(b"> ")
+            talk.end()
+
+    def test_talk_keeps_words_whole_on_a_narrow_terminal(self):
+        with self.at_terminal("--context", 40) as talk:
+            talk.until(b"> ")
+            fcntl.ioctl(talk.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 30, 0, 0))
+            talk.type("x" * 60 + "\r")
+            talk.until(b"the conversation would have 65\r\n")
             talk.until(b"> ")
             talk.end()
 

@@ -1,6 +1,7 @@
 """Classifiers of texts as a user has them: a folder of Hugging Face that is trained on texts with labels, judged, gone
 on with, asked and written."""
 import json
+import math
 import shutil
 import struct
 
@@ -173,6 +174,57 @@ class Encoders(ProgramTest):
             config = json.loads((self.folder / f"out-{bare}" / "config.json").read_text())
             self.assertTrue(config["architectures"][0].endswith("ForSequenceClassification"))
 
+    def ids_of(self, line, vocab):
+        words = [vocab.get(word, vocab["[UNK]"]) for word in line["text"].split()]
+        return [vocab["[CLS]"], *words, vocab["[SEP]"]]
+
+    def test_an_evaluation_is_of_the_labels(self):
+        """As the logits of each text, padded with others, say it: `score` gives them, as transformers does."""
+        lines = [json.loads(line) for line in texts(23).splitlines()]
+        (self.folder / "asked.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        self.aloft("train", "classify.toml", "--init", "bert-tiny", "--out", "half", "--steps", 4)
+        for model, padding in (("bert-tiny", 0), ("roberta-tiny", 2), ("half", 0)):
+            vocab = tokenizer(padding)["model"]["vocab"]
+            rows = [self.ids_of(line, vocab) for line in lines]
+            longest = max(map(len, rows))
+            self.question("q.safetensors", tokens=[row + [0] * (longest - len(row)) for row in rows],
+                          lengths=[len(row) for row in rows], labels=[line["label"] for line in lines])
+            self.aloft("score", model, "--tokens", "q.safetensors", "--out", "a.safetensors")
+            entry, content = read_tensors(self.folder / "a.safetensors")["logits"]
+            flat = struct.unpack(f"<{len(content) // 4}f", content)
+            logits = [flat[i:i + entry["shape"][1]] for i in range(0, len(flat), entry["shape"][1])]
+            nats = sum(math.log(sum(map(math.exp, row))) - row[line["label"]] for row, line in zip(logits, lines))
+            right = sum(row.index(max(row)) == line["label"] for row, line in zip(logits, lines))
+            for at_a_time in (1, 5, 16, 100):
+                [said] = self.parsed("eval", model, "--data", "asked.jsonl", "--windows", at_a_time, "--json")
+                self.assertAlmostEqual(said["loss"], nats / len(lines), places=5)
+                self.assertEqual((said["right"], said["texts"], said["cut"]), (right, len(lines), 0))
+                self.assertEqual(said["accuracy"], right / len(lines))
+        shown = self.aloft("eval", "half", "--data", "asked.jsonl", "asked.jsonl").stdout.decode()
+        self.assertRegex(shown, rf"^loss \S+  accuracy \S+ %\n{right} of {len(lines)} texts right\n$")
+
+    def test_an_evaluation_is_of_what_the_training_evaluates(self):
+        shutil.copy(self.folder / "train.jsonl", self.folder / "held.jsonl")
+        (self.folder / "watched.toml").write_text(RECIPE.replace("validation = 0.25", 'validation_labelled = "held.jsonl"'))
+        self.aloft("train", "watched.toml", "--init", "bert-tiny", "--out", "watched", "--steps", 30, "--set",
+                   "data.length=6")
+        last = self.evaluations("watched")[-1]
+        [said] = self.parsed("eval", "watched", "--data", "held.jsonl", "--length", 6, "--json")
+        self.assertGreater(said["cut"], 0)
+        self.assertAlmostEqual(said["loss"], last["val_loss"], places=5)
+        self.assertAlmostEqual(said["accuracy"], last["val_accuracy"], places=6)
+
+    def test_an_evaluation_that_cannot_be_is_refused(self):
+        (self.folder / "odd.jsonl").write_text(texts(4) + '{"text": "a", "label": 700}\n')
+        said = self.refused("eval", "bert-tiny", "--data", "odd.jsonl")
+        self.assertIn("error E0716", said)
+        self.assertIn("label 700, of text 5", said)
+        (self.folder / "plain.txt").write_text("a text\n")
+        self.assertIn("error E0515", self.refused("eval", "bert-tiny", "--data", "plain.txt", exit_code=3))
+        self.assertIn("error E0510", self.refused("eval", "bert-tiny", "--data", "none.jsonl", exit_code=3))
+        for wrong in (["--stride", 2], ["--length", 1000], ["--chat-template", "bert-tiny"]):
+            self.assertIn("error E0700", self.refused("eval", "bert-tiny", "--data", "train.jsonl", *wrong))
+
     def test_pairs_and_texts_that_are_cut(self):
         for name in ("bert-tiny", "roberta-tiny"):
             said = self.aloft("train", "classify.toml", "--init", name, "--out", f"pairs-{name}", "--steps", 2, "--set",
@@ -248,7 +300,9 @@ class Encoders(ProgramTest):
         # Positions are counted behind the padding: transformers fails where there is none.
         rows = json.loads((self.folder / "roberta-tiny" / "config.json").read_text())
         (self.folder / "other" / "config.json").write_text(json.dumps(rows | {"pad_token_id": None}))
-        self.assertIn("pad_token_id is null", self.refused("explain", "plan", "other", exit_code=3))
+        said = self.refused("explain", "plan", "other", exit_code=3)
+        self.assertIn("pad_token_id: null", said)
+        self.assertIn("1 in RoBERTa's own files", said)
         (self.folder / "other" / "config.json").write_text(json.dumps(plain | {"pad_token_id": None}))
         self.aloft("explain", "plan", "other", "--set", "data.length=8")  # BERT's are not
 

@@ -37,6 +37,11 @@ class Examples(ProgramTest):
                 if option == "--model":
                     self.assertIn(value, models, path)
 
+    def test_what_is_timed_has_an_example_of_its_own(self):
+        for what in ("step", "generate"):
+            shown = self.aloft("bench", what, "--help").stdout.decode()
+            self.assertRegex(shown, rf"Example:\n  aloft bench {what} ")
+
     def test_defaults_are_of_the_catalogues(self):
         keys = {k["key"]: k for k in json.loads(self.aloft("recipes", "--json").stdout)["keys"]}
         for key in ("model.family", "data.tokenizer.kind"):

@@ -2,6 +2,7 @@
 written."""
 import json
 import math
+import re
 import shutil
 import struct
 import subprocess
@@ -383,6 +384,19 @@ class HuggingFace(ProgramTest):
         self.aloft("explain", "plan", *asked)  # which needs no word of the text
         self.aloft("train", *asked, "--set", "data.tokenizer.path=folder", "--set", "data.tokenizer.kind=byte", "--out",
                    "named")
+
+    def test_a_folder_that_lost_its_tokenizer_is_named_when_a_run_goes_on(self):
+        """And the run goes on with what it has kept of it."""
+        shutil.copytree(self.folder / "folder", self.folder / "losing")
+        (self.folder / "loses.toml").write_text('[data]\ntext = ["text.txt"]\n[train]\nbatch = 2\n')
+        asked = ("train", "loses.toml", "--init", "losing", "--out", "loses")
+        self.aloft(*asked, "--steps", 1)
+        for path in (self.folder / "losing").glob("*token*"):
+            path.unlink()
+        said = self.refused(*asked, "--resume", "--steps", 2)
+        self.assertRegex(said, r"E0817[^~]*tokenizer is gone[^~]*at +\S*losing\n[^~]*saw +none of these[^~]*try ")
+        own = re.search(r"or the run's own: (--set \S+) (--set \S+)", " ".join(said.split()))
+        self.aloft(*asked, "--resume", "--steps", 2, *own[1].split(), *own[2].split())
 
     def test_what_lies_there_instead_of_a_model_is_said_with_what_makes_one_of_it(self):
         def folder(name, *files):

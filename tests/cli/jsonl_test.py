@@ -2,10 +2,16 @@
 the day of a model that comes from Hugging Face and goes back there."""
 import json
 import math
+import os
+import pty
+import re
+import select
 import shutil
+import signal
 import struct
+import subprocess
 
-from program import ROOT, ProgramTest, main
+from program import ALOFT, ROOT, ProgramTest, main
 from tensors import read_tensors, write_tensors
 
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -183,6 +189,9 @@ class JsonLines(ProgramTest):
         self.assertIn("bad.jsonl:2", said)
         self.assertIn("error E0510", self.refused("train", "tiny.toml", "--set", "data.jsonl=['none.jsonl']", "--out",
                                                   "x"))
+        said = self.refused("train", "tiny.toml", "--set", "data.jsonl=[]", "--out", "x", exit_code=2)
+        self.assertIn("error E0717", said)
+        self.assertIn("data.jsonl, files of JSON lines", said)
         (self.folder / "chat.jsonl").write_text('{"messages": [{"role": "user", "content": "a"}]}\n')
         said = self.refused("train", "tiny.toml", "--set", "data.jsonl=['chat.jsonl']", "--out", "x")
         self.assertIn("error E0540", said)
@@ -290,7 +299,8 @@ class FromHuggingFace(ProgramTest):
         self.assertEqual(parts["predicted"], count)
         self.assertGreater(parts["windows"], windows)
         self.assertIn("that are learnt", self.aloft("eval", "qwen", "--data", "judge.jsonl").stdout.decode())
-        for wrong in (["judge.jsonl", "--data", "text.txt"], ["text.txt", "--chat-template", "qwen"]):
+        for wrong in (["chats.jsonl", "--data", "text.txt"], ["text.txt", "--chat-template", "qwen"],
+                      ["judge.jsonl", "--chat-template", "qwen"]):
             self.assertIn(b"error E0700", self.aloft("eval", "qwen", "--data", *wrong, exit_code=2).stderr)
 
     def test_a_text_begins_as_the_tokenizer_says(self):
@@ -329,6 +339,68 @@ class FromHuggingFace(ProgramTest):
         self.assertIn("error E0719", said)
         self.assertIn("nothing to predict", said)
         self.assertFalse((self.folder / "none").exists())
+
+    def refused(self, *arguments, exit_code=3):
+        return self.aloft("eval", "qwen", "--data", *arguments, exit_code=exit_code).stderr.decode()
+
+    def test_an_evaluation_takes_what_training_takes(self):
+        """Whatever the names of files of JSON lines are; and what it refuses is not about training."""
+        lines = "".join(json.dumps({"text": text}) + "\n" for text in ("the quick brown fox", "jumps"))
+        (self.folder / "lines").mkdir()
+        losses = set()
+        for name in ("t.jsonl", "t.json", "t.ndjson", "T.JSONL", "t.txt", "lines/t.jsonl"):
+            (self.folder / name).write_text(lines)
+            asked = "lines/*.jsonl" if "/" in name else name
+            [said] = self.parsed("eval", "qwen", "--data", asked, "--json")
+            self.assertEqual((said["kind"], said["lines"]), ("text", 2), name)
+            losses.add(said["loss"])
+        self.assertEqual(len(losses), 1)
+        (self.folder / "noone.jsonl").write_text('{"messages": [{"role": "human", "content": "a"}, '
+                                                 '{"role": "gpt", "content": "b"}]}\n')
+        (self.folder / "two.jsonl").write_text('{"text": "a"}\n{"prompt": "a", "completion": "b"}\n')
+        shutil.copytree(self.folder / "qwen", self.folder / "plain")
+        (self.folder / "plain" / "chat_template.jinja").unlink()
+        said = {name: self.refused(name) for name in ("lines", "noone.jsonl", "two.jsonl", "/dev/null")}
+        said["plain"] = self.aloft("eval", "plain", "--data", "chats.jsonl", exit_code=3).stderr.decode()
+        for words in said.values():
+            for wrong in ("train on", "data.text", "data.jsonl", "--prompt ", "python3"):
+                self.assertNotIn(wrong, words)
+        self.assertIn("E0511: there is no text to predict", said["lines"])
+        self.assertIn("lines/t.jsonl: JSON lines", said["lines"])
+        self.assertIn("--data 'FOLDER/*.jsonl'", said["lines"])
+        self.assertIn("write what it gives to a file first", said["/dev/null"])
+        self.assertIn("E0511: there is no token to predict", said["noone.jsonl"])
+        self.assertIn('1 line, of which nothing is learnt, with the roles "gpt", "human"', said["noone.jsonl"])
+        self.assertIn('the role "assistant"', said["noone.jsonl"])
+        self.assertIn("--chat-template FILE", said["plain"])
+
+    def test_an_evaluation_shows_how_far_it_is(self):
+        (self.folder / "many.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 2000)
+        shown = self.on_terminal("eval", "qwen", "--data", "text.txt", "--length", 32, stream="stderr").decode()
+        self.assertRegex(shown, r"window 1/\d+  loss \d+\.\d+  left ")
+        last = re.findall(r"window ([\d,]+)/([\d,]+)  loss", shown)[-1]
+        self.assertEqual(*last)
+        ours, its = pty.openpty()
+        child = subprocess.Popen([ALOFT, "eval", "qwen", "--data", "many.txt", "--length", "32", "--stride", "1"],
+                                 cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=its)
+        said = b""
+        while b"window 1/" not in said:
+            said += os.read(ours, 4096)
+        child.send_signal(signal.SIGINT)
+        out, _ = child.communicate(timeout=120)
+        while select.select([ours], [], [], 0.2)[0]:
+            said += os.read(ours, 1 << 16)
+        os.close(ours)
+        os.close(its)
+        self.assertEqual((child.returncode, out), (130, b""))
+        self.assertRegex(said.decode(), r"interrupted by SIGINT: behind window [\d,]+ of [\d,]+: loss \d+\.\d+ so far")
+
+    def test_a_report_says_how_much_is_learnt(self):
+        self.aloft("train", "tune.toml", "--init", "qwen", "--steps", 1, "--out", "counted")
+        tokens = json.loads((self.folder / "counted" / "run.json").read_text())["tokens"]
+        learnt = [case["learnt"][1:] for case in self.chats if any(case["learnt"][1:])]
+        self.assertEqual((tokens["train"], tokens["learnt"]), (sum(map(len, learnt)), sum(map(sum, learnt))))
+        self.assertIn("of them learnt", (self.folder / "counted" / "report.html").read_text())
 
     def score_of(self, ids, targets):
         entry = {"dtype": "I32", "shape": [1, len(targets)]}

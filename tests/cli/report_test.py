@@ -38,10 +38,18 @@ PROBE = """<script>
   const small = [...document.querySelectorAll("main *, header *")].filter((e) =>
     e.childElementCount === 0 && e.textContent.trim() && e.offsetParent &&
     parseFloat(getComputedStyle(e).fontSize) < 11).length;
+  // Names in the tables of the recipe that are drawn in more than one line, or cut.
+  const lines = (cell) => {
+    const range = document.createRange();
+    range.selectNodeContents(cell);
+    return new Set([...range.getClientRects()].map((r) => Math.round(r.top))).size;
+  };
+  const broken = [...document.querySelectorAll("#recipe tr")].flatMap((tr) => [tr.firstChild, tr.lastChild])
+    .filter((cell) => lines(cell) > 1 || cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent);
   const text = (id) => document.getElementById(id).textContent;
   const modules = [...document.querySelectorAll("#decisions details.module")];
   document.body.append(Object.assign(document.createElement("pre"), { id: "probe", hidden: true,
-    textContent: JSON.stringify({ charts, tooWide, small, page: document.documentElement.scrollWidth,
+    textContent: JSON.stringify({ charts, tooWide, small, broken, page: document.documentElement.scrollWidth,
       window: innerWidth, lossNote: text("loss-note"), scaleNote: text("scale-note"),
       title: document.getElementById("title").getBoundingClientRect().height,
       error: document.getElementById("error").offsetParent !== null,
@@ -140,6 +148,10 @@ class Report(ProgramTest):
             self.assertEqual(seen["tooWide"], [], width)
             self.assertEqual(seen["small"], 0, "text smaller than 11 px")
         self.assertGreater(min(c["width"] for c in self.seen(NARROW)["charts"].values()), 400)
+
+    def test_names_in_the_recipe_are_whole(self):
+        for width in (NARROW, 1280, WIDE):
+            self.assertEqual(self.seen(width)["broken"], [], width)
 
     def test_axes_start_at_zero_and_say_what_they_count(self):
         charts = self.seen(NARROW)["charts"]

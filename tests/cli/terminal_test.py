@@ -38,6 +38,12 @@ class Terminal(ProgramTest):
         self.assertEqual(narrow, wide)
         self.assertGreater(more, fewer)
 
+    def test_a_key_is_never_cut(self):
+        keys = {key["key"] for key in json.loads(self.aloft("recipes", "--json").stdout)["keys"]}
+        for columns in (80, 100):
+            shown = self.on_terminal("recipes", columns=columns).decode()
+            self.assertEqual({line.split()[0] for line in shown.splitlines() if line.strip()} & keys, keys, columns)
+
     def test_a_recipe_is_described_in_whole(self):
         folder = self.folder / "described"
         folder.mkdir()

@@ -137,6 +137,15 @@ TEST_F(CorpusTest, WhatIsNamedItselfIsTaken) {
   }
 }
 
+TEST_F(CorpusTest, APointerOfGitLfsIsNoText) {
+  put("found/pointer",
+      "version https://git-lfs.github.com/spec/v1\noid sha256:7b6f\nsize 988097824\n");
+  EXPECT_EQ(code_of({"found/pointer"}), "E0516");
+  put("found/text", "a text");
+  ASSERT_EQ(open({"found"}).skipped.size(), 1u);
+  EXPECT_EQ(open({"found"}).skipped[0].why, "a pointer of Git LFS, not plain text");
+}
+
 TEST_F(CorpusTest, AnEmptyNameIsNotTheFolderOfTheRecipe) {
   put("a.txt", "ours");
   for (const Entries& entries : {Entries{""}, Entries{"a.txt", ""}}) {

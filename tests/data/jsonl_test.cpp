@@ -98,9 +98,22 @@ TEST_F(JsonLines, AFileThatIsCutWhileItIsReadIsRefused) {
   }
 }
 
+TEST_F(JsonLines, APointerOfGitLfsIsNamed) {
+  EXPECT_NE(refusal("version https://git-lfs.github.com/spec/v1\n"
+                    "oid sha256:7b6f\nsize 988097824\n")
+                .find("error E0616"),
+            std::string::npos);
+}
+
 TEST_F(JsonLines, WhatIsRefusedIsNamedWithItsLine) {
   const std::pair<const char*, const char*> cases[] = {
       {"{\"text\": \"a\"", "text that is not JSON"},
+      {"{\"text\": \"\xC3\xA4\\x\"}",
+       "invalid string: forbidden character after backslash at character 13: "},
+      {"  {\"text\": oops}", "invalid literal at character 12: \"{\\\"text\\\": oops}\""},
+      {"{\"text\": \"a\",}", "at character 14"},
+      {"{\"text\": \"the quick brown fox jumps over the lazy dog the quick brown fox\", no}",
+       ": ...\"ver the lazy dog the quick brown fox\\\", no}\""},
       {"{\"text\": \"\xFF\"}", "not UTF-8"},
       {"[{\"text\": \"a\"}]", "jq -c '.[]'"},
       {"7", "a number"},

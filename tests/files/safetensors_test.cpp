@@ -213,6 +213,12 @@ TEST(Safetensors, RefusesWhatIsWrongInTheHeader) {
   EXPECT_EQ(code_of("1234567"), "E0610");
 }
 
+TEST(Safetensors, APointerOfGitLfsIsNamed) {
+  EXPECT_EQ(
+      code_of("version https://git-lfs.github.com/spec/v1\noid sha256:7b6f\nsize 988097824\n"),
+      "E0616");
+}
+
 TEST(Safetensors, RefusesWhatIsWrongInSizes) {
   EXPECT_EQ(code_of(file_of(one("F8_E4M3", "[4]", "[0,4]"), 4)), "E0611");
   EXPECT_EQ(code_of(file_of(one("F32", "[1]", "[0,8]"), 8)), "E0611");

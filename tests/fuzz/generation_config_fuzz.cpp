@@ -25,6 +25,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto ends = models::published_ends(folder.path());
     for (const std::int32_t id : ends) ensure(id >= 0, "a token has a number");
     ensure(models::published_ends(folder.path()) == ends, "the same is read again");
+    const models::PublishedDrawing drawing = models::published_drawing(folder.path());
+    ensure(drawing.temperature.value_or(0) >= 0 && drawing.top_k.value_or(0) >= 0 &&
+               drawing.top_p.value_or(0) <= 1 && drawing.max_new_tokens.value_or(0) >= 0,
+           "what is taken can be drawn by");
   } catch (const DataError& e) {
     ensure(e.code() == "E0631" || e.code() == "E0602", "what is refused is a published file");
   }

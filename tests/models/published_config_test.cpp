@@ -246,9 +246,20 @@ TEST_F(PublishedConfig, BlocksAreOfTwoKinds) {
   EXPECT_EQ(read_setting(spec, "layer_windows"), SettingValue(std::vector<I>{0, 1}));
   EXPECT_EQ(huggingface_config(spec).at("layer_types"), listed["layer_types"]);
   listed["layer_types"] = {"full_attention"};
-  EXPECT_NE(refusal_of(listed).find("not one for each of 2 layers"), std::string::npos);
+  EXPECT_NE(refusal_of(listed).find("layer_types: 1 entries are not one for each of 2 layers"),
+            std::string::npos);
   listed["layer_types"] = {"full_attention", "chunked_attention"};
   EXPECT_NE(refusal_of(listed).find("chunked_attention"), std::string::npos);
+}
+
+// By the names that the file has, and words in one pair of quotes.
+TEST_F(PublishedConfig, KeysAreNamedAsTheyAreWritten) {
+  json config{{"model_type", "llama"}, {"rope_parameters", {{"rope_type", "mrope"}}}};
+  EXPECT_NE(refusal_of(config).find("rope_parameters.rope_type is \"mrope\"\n"), std::string::npos)
+      << refusal_of(config);
+  config["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", "many"}};
+  EXPECT_NE(refusal_of(config).find("rope_parameters.rope_theta is \"many\"\n"), std::string::npos)
+      << refusal_of(config);
 }
 
 // 0 is ours: what stands in the file is what the model has.

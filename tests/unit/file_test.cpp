@@ -52,6 +52,19 @@ TEST_F(FileTest, WritesReadsMapsAndReplaces) {
   }
 }
 
+TEST_F(FileTest, APointerOfGitLfsIsNotTheFile) {
+  write_file_atomic(folder / "a",
+                    "version https://git-lfs.github.com/spec/v1\n"
+                    "oid sha256:7b6f\nsize 988097824\n");
+  try {
+    read_file(folder / "a");
+    FAIL() << "it was taken for the file";
+  } catch (const DataError& e) {
+    EXPECT_EQ(e.code(), "E0616");
+    EXPECT_NE(std::string(e.what()).find("git lfs pull"), std::string::npos);
+  }
+}
+
 TEST_F(FileTest, APathDoesNotEndAtAZeroByte) {
   const Path path = folder / std::string("a\0b", 3);
   write_file_atomic(folder / "a", "another's");

@@ -86,20 +86,22 @@ x = 1
 }
 
 TEST(Recipe, NamesWhatWasMeantByAShortOrAForeignWord) {
-  const std::pair<const char*, const char*> words[] = {{"lr", "optimizer.lr"},
-                                                       {"train.lr", "optimizer.lr"},
-                                                       {"learning_rate", "optimizer.lr"},
-                                                       {"model.kind", "model.family"},
-                                                       {"optimizer.learning-rate", "optimizer.lr"},
-                                                       {"steps", "train.steps or schedule.steps"},
-                                                       {"train.max_iters", "train.steps"},
-                                                       {"batch_size", "train.batch"},
-                                                       {"n_layer", "model.layers"},
-                                                       {"num_hidden_layers", "model.layers"},
-                                                       {"num_epochs", "train.epochs"},
-                                                       {"batchh", "train.batch"},
-                                                       {"modle.dim", "model.dim"},
-                                                       {"precison", "precision"}};
+  const std::pair<const char*, const char*> words[] = {
+      {"lr", "optimizer.lr"},
+      {"train.lr", "optimizer.lr"},
+      {"learning_rate", "optimizer.lr"},
+      {"model.kind", "model.family"},
+      {"optimizer.learning-rate", "optimizer.lr"},
+      {"steps", "train.steps or schedule.steps"},
+      {"train.max_iters", "train.steps"},
+      {"batch_size", "train.batch"},
+      {"n_layer", "model.layers"},
+      {"num_hidden_layers", "model.layers"},
+      {"num_epochs", "train.epochs"},
+      {"batchh", "train.batch"},
+      {"modle.dim", "model.dim"},
+      {"data.tokenizer.size", "data.tokenizer.vocab"},
+      {"precison", "precision"}};
   for (const auto& [written, meant] : words) {
     const std::string said = mistakes_of("", {{written, "1"}});
     EXPECT_NE(said.find(std::string("did you mean ") + meant + "?"), std::string::npos) << said;

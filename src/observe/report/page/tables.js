@@ -130,7 +130,8 @@ function tiles() {
   else if (finite(result.peak_rss_bytes))
     tile("Peak memory", bytes(result.peak_rss_bytes), "resident, the whole process");
   tile("Parameters", finite(run.parameters) ? count(run.parameters) : "–",
-       run[unit] ? `${count(run[unit].train)} training ${unit}` : "");
+       run[unit] ? `${count(run[unit].train)} training ${unit}` +
+                   (run[unit].learnt < run[unit].train ? `, ${count(run[unit].learnt)} of them learnt` : "") : "");
   tile("Precision", (run.policy || "–").split(" ")[0], policyText((run.policy || "").split(" ").slice(1)));
 }
 
