@@ -219,6 +219,21 @@ class Compare(ProgramTest):
         self.assertAlmostEqual(float(row["MaxRelativeErr"]), 0.25, delta=1e-6)
         self.assertAlmostEqual(float(row["One Thousandth Err Ratio"]), 31 / 32, delta=1e-9)
 
+    def test_checksums_are_compared(self):
+        tiny = ("probe", "run", "tiny.toml", "--task", "tensor", "--set", 'probe.summary="md5"')
+        self.aloft(*tiny, "--out", "sums")
+        self.aloft(*tiny, "--out", "sums-eps", "--set", "model.norm_eps=1e-3")
+        for npu, bad in (("sums", "pass"), ("sums-eps", "error")):
+            said = self.compare(npu, "sums", "-o", "of_sums").stdout.decode()
+            self.assertEqual("the same bytes" in said, npu == "sums", said)
+            with open(self.folder / "of_sums/compare_result.csv", newline="", encoding="utf-8") as file:
+                rows = {row["NPU Name"]: row for row in csv.DictReader(file)}
+            row = rows["Module.h.0.ln_1.LayerNorm.forward.0.output.0"]
+            self.assertEqual(row["Result"], bad)
+            self.assertEqual(row["NPU MD5"] == row["BENCH MD5"], npu == "sums")
+            self.assertRegex(row["NPU MD5"], "^[0-9a-f]{8}$")
+            self.assertEqual(rows["Module.wte.Embedding.forward.0.output.0"]["Result"], "pass")
+
     def test_elements_are_those_that_the_dump_says(self):
         # The first run says that it has a file of elements, which is none.
         for side in ("a", "b"):

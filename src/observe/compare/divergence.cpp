@@ -336,6 +336,19 @@ Divergence of_loop(const TrainingDifference& t, const Agreed& forward) {
   return d;
 }
 
+// Of tensors that have checksums in both dumps, what these say beside the statistics.
+std::string bytes_text(const std::vector<Compared>& all) {
+  std::size_t hashed = 0, others = 0;
+  for (const Compared& c : all) {
+    const auto [n, b] = c.records;
+    if (!n || !b || n->hash.empty() || b->hash.empty()) continue;
+    ++hashed, others += n->hash != b->hash;
+  }
+  if (hashed == 0) return "";
+  if (others == 0) return fmt::format("; {} have checksums, and the same bytes", hashed);
+  return fmt::format("; of {} that have checksums {} are not the same to the byte", hashed, others);
+}
+
 }  // namespace
 
 std::optional<Divergence> first_divergence(const std::vector<Compared>& all, const DumpFile& npu,
@@ -382,6 +395,7 @@ std::string agreement(const std::vector<Compared>& all, std::size_t bare) {
     text += " in their statistics";
   else if (by_statistics > 0)
     text += fmt::format(", {} of them in their statistics alone", by_statistics);
+  text += bytes_text(all);
   if (nearest && share(*nearest) > 0)
     text += fmt::format("; the nearest to its limit is off by {} of {}, {}",
                         in_words(nearest->difference.size), in_words(nearest->difference.allowed),

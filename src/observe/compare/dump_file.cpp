@@ -256,11 +256,18 @@ std::optional<std::string> DumpFile::caller_of(const Entry& function) const {
   return caller.is_module ? caller.path : "";
 }
 
+bool DumpFile::has_elements() const {
+  return task == "tensor" && std::ranges::any_of(entries, [](const Entry& e) {
+           return std::ranges::any_of(e.records,
+                                      [](const Record& r) { return !r.data_name.empty(); });
+         });
+}
+
 bool DumpFile::has_hashes() const {
-  for (const Entry& e : entries)
-    for (const Record& r : e.records)
-      if (r.is_tensor) return !r.hash.empty();
-  return false;
+  return std::ranges::any_of(entries, [](const Entry& e) {
+    return std::ranges::any_of(e.records,
+                               [](const Record& r) { return r.is_tensor && !r.hash.empty(); });
+  });
 }
 
 Path DumpFile::elements_of(const Record& record) const {

@@ -71,8 +71,8 @@ struct DumpFile {
   std::map<std::string, std::string> parents;  // "" of an entry that lies in none
   Training training;
 
-  bool has_elements() const { return task == "tensor"; }
-  bool has_hashes() const;
+  bool has_elements() const;  // files of them
+  bool has_hashes() const;    // of any tensor
   // Of a function the path of the module that calls it, "" of what is called outside of modules;
   // nothing where the dump does not say it.
   std::optional<std::string> caller_of(const Entry& function) const;

@@ -83,6 +83,10 @@ class Call {
   std::string& at(std::size_t row, std::string_view column) {
     return table_.rows[row][table_.column(column)];
   }
+  bool is_tensor(std::size_t row) {
+    const std::string& type = at(row, "NPU Dtype");
+    return type != "N/A" && type.find("class") == std::string::npos;
+  }
   bool has_bench(std::size_t row) { return at(row, "Bench Name") != "N/A"; }
   void say(std::size_t row, Level level, const std::string& text) {
     levels_[row - begin_] = std::max<int>(levels_[row - begin_], level);
@@ -155,6 +159,8 @@ class Call {
   void judge_hashes() {
     for (const std::size_t row : compared(has_no_inputs_)) {
       const std::string &n = at(row, "NPU MD5"), &b = at(row, "BENCH MD5");
+      if (n == "N/A" && b == "N/A" && is_tensor(row) && has_bench(row))
+        say(row, Warning, "Neither dump has a CRC-32 value of it.");
       if (n == b) continue;
       if (n == "N/A" || b == "N/A")
         say(row, Warning, "The parameter of NPU does not match the bench.");

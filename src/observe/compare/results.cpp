@@ -33,8 +33,11 @@ Json number(double v) {
 
 Json side_of(const Record* r) {
   if (!r) return nullptr;
-  return {{"name", r->name},    {"dtype", r->type},     {"shape", r->shape},   {"max", r->max.text},
-          {"min", r->min.text}, {"mean", r->mean.text}, {"norm", r->norm.text}};
+  Json side = {{"name", r->name},     {"dtype", r->type},   {"shape", r->shape},
+               {"max", r->max.text},  {"min", r->min.text}, {"mean", r->mean.text},
+               {"norm", r->norm.text}};
+  if (!r->hash.empty()) side["md5"] = r->hash;
+  return side;
 }
 
 Json record_of(const Compared& c) {
