@@ -84,7 +84,7 @@ class Compare(ProgramTest):
             run("wrong", level, "eager", 'precision="O0"', "model.norm_eps=1e-3")
             line, said = compared("wrong", "graph")
             self.assertEqual(said["divergence"]["module"], "h.0.ln_1", line)
-            self.assertEqual(said["divergence"]["kind"], "LayerNorm" if level == "mix" else "layer_norm")
+            self.assertEqual(said["divergence"]["kind"], "layer_norm")
             self.assertNotIn("called at", line)
             for out in ("graph", "wrong"):
                 shutil.rmtree(self.folder / out)
