@@ -102,6 +102,7 @@ class Judging {
       judge_absolute();
     } else if (a_.standard == Standard::Ulp) {
       judge_ulps();
+      judge_sums();  // of the two, the share says more
     } else if (a_.standard == Standard::Benchmark) {
       judge_beside_benchmark();
     }
@@ -205,7 +206,6 @@ class Judging {
   }
 
   void judge_ulps() {
-    judge_sums();
     const bool is_wide = limits_.ulp_limit > 1;
     const double share = is_wide ? 0.05 : 0.001;
     if (is_wide && a_.mean_ulp < 64) return;
