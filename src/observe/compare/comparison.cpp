@@ -33,6 +33,14 @@ std::string modules_text(const DumpFile& npu, const DumpFile& bench) {
                      ours ? "first" : "second");
 }
 
+// What the sentence begins with where files of elements cannot be read; "" where all can.
+std::string unread_text(const std::vector<Unreadable>& all) {
+  if (all.empty()) return "";
+  return fmt::format("of {} {} the elements cannot be read ({}: {}{}), beside that: ", all.size(),
+                     all.size() == 1 ? "tensor" : "tensors", all[0].name, all[0].why,
+                     all.size() == 1 ? "" : ", and others");
+}
+
 // "compare_result_step0_rank1.csv" of "compare_result.csv".
 std::string file_of(const Path& name, const DumpPair& dumps) {
   std::string own = name.stem().string();
@@ -107,13 +115,17 @@ StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Request
   before.drift.end(c.compared, dumps.number);
   if (c.compared.empty()) refuse_nothing(dumps, c.pairs);
   c.divergence = first_divergence(c.compared, c.npu, c.loop, &c.bench);
-  c.sentence = with_step((c.divergence ? c.divergence->sentence
-                                       : agreement(c.compared, count_bare(c.pairs, c.compared))) +
-                             modules_text(c.npu, c.bench),
-                         dumps);
   c.table = msprobe_table(c.pairs, c.npu, c.mode, elements_of);
+  c.unreadable = reader.unreadable();
+  c.sentence =
+      with_step(unread_text(c.unreadable) +
+                    (c.divergence ? c.divergence->sentence
+                                  : agreement(c.compared, count_bare(c.pairs, c.compared))) +
+                    modules_text(c.npu, c.bench),
+                dumps);
 
-  StepResult result{dumps.step, dumps.rank, c.divergence.has_value(), c.sentence, {}};
+  StepResult result{dumps.step, dumps.rank,          c.divergence.has_value(),
+                    c.sentence, c.unreadable.size(), {}};
   const auto place_of = [&](const Path& name) {
     return result.files.emplace_back(request.out / file_of(name, dumps));
   };

@@ -171,6 +171,10 @@ class Judge {
   double noise() const { return typical(seen_); }
 
  private:
+  const ElementFigures* elements(const RecordPair& r) const {
+    const ElementFigures* const e = elements_of_(r);
+    return e && e->unreadable.empty() ? e : nullptr;
+  }
   double typical(double inputs) const {
     return std::min(kTimesNoise * noise_.level() + kTimesInputs * inputs, noise_.most());
   }
@@ -188,7 +192,7 @@ class Judge {
     Judged judged{*std::move(d), 0, factor};
     judged.size = judged.difference.size;
     const bool is_whole = r.npu->part == Part::Parameter && is_float(*r.npu) && r.has_same_size();
-    if (const ElementFigures* const e = is_whole ? elements_of_(r) : nullptr) {
+    if (const ElementFigures* const e = is_whole ? elements(r) : nullptr) {
       judged.difference = of_parameter(m, r, *e);
       judged.size = e->relative_distance;
     } else if (is_float(*r.npu)) {
@@ -223,7 +227,7 @@ class Judge {
     return is_gradient && !is_none ? circumstances_.gradient_factor : 1;
   }
   std::optional<Difference> difference(const RecordPair& r, double factor, double natural) const {
-    if (factor == 1) return difference_of(r, elements_of_(r), natural);
+    if (factor == 1) return difference_of(r, elements(r), natural);
     Record scaled = *r.npu;
     for (Figure* f : {&scaled.max, &scaled.min, &scaled.mean, &scaled.norm})
       if (f->number) *f->number *= factor;
