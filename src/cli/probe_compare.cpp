@@ -2,7 +2,9 @@
 #include "cli/probe_compare.h"
 
 #include <memory>
+#include <string>
 
+#include "base/error.h"
 #include "base/output.h"
 #include "cli/shared_options.h"
 #include "observe/compare/comparison.h"
@@ -24,6 +26,14 @@ ExitCode compare(const Options& o) {
     print_result("{}\n", r.sentence);
     print_talk("  {}\n", r.files.back().string());
   }
+  std::size_t unreadable = 0;
+  for (const auto& r : results) unreadable += r.unreadable;
+  if (unreadable > 0)
+    throw DataError("E0652", "elements of tensors cannot be read")
+        .at(o.out)
+        .saw(std::to_string(unreadable) + " tensors without; all else is compared")
+        .need("in dump_tensor_data what torch.save or numpy.save wrote, as dump.json says")
+        .advice("the results name each, and why; make that dump again");
   if (first && o.is_strict)
     throw DivergedError("E0842", "the two runs are not the same").saw(first->sentence);
   return ExitCode::Ok;

@@ -112,6 +112,15 @@ DType coarsest_of(const std::vector<TensorType>& operands) {
   return coarsest;
 }
 
+// A product of matrices is linear in each of its operands: of their magnitudes it is the sum of
+// those of all products.
+std::vector<HostArray> magnitudes_of(std::vector<HostArray> operands) {
+  for (HostArray& a : operands)
+    if (is_float(a.dtype))
+      for (HostNumber& v : a.values) v = std::abs(static_cast<double>(v));
+  return operands;
+}
+
 void check(const json& entry, const Path& folder, CheckedCall& call) {
   const OpDef& op = op_named(call.op);
   const std::string words = entry.at("call").at("attrs").get<std::string>();
@@ -141,12 +150,19 @@ void check(const json& entry, const Path& folder, CheckedCall& call) {
     const DType inner = op.products                           ? coarsest_of(operands)
                         : sums_f32_in_double(op.name, out[i]) ? DType::F32
                                                               : DType::F64;
+    std::vector<double> summed;
+    std::int64_t terms = 0;
+    if (standard == accuracy::Standard::Ulp) {
+      summed = evaluate_op(op, attrs, magnitudes_of(in))[i].doubles();
+      terms = op.products(attrs, operands, results)[0].k;
+    }
     const DType type = meant ? DType::F32 : out[i].dtype;
     call.results.push_back(
         {results[i].str() + (meant ? " as f32" : ""),
          accuracy::accuracy_of(standard, {type, result, exact, rounded, inner,
                                           is_at_random ? std::span<const double>(meant->apart)
-                                                       : std::span<const double>()})});
+                                                       : std::span<const double>(),
+                                          summed, terms})});
   }
 }
 

@@ -90,8 +90,9 @@ void ProbeWriter::write_numbers(const Seen& seen, std::span<const double> all,
     if (!training.is_null()) numbers["training"] = training;
     return put(folder / "dump.json", text_of(numbers));
   }
+  const bool has_files = probe_.summary != "md5";
   const Path tensors = folder / "dump_tensor_data";
-  make_folder(tensors);
+  if (has_files) make_folder(tensors);
   const ProbeTensors::Taken taken = seen.tensors->take(all, tensors, *queue_);
   files_ += taken.files;
   bytes_ += taken.bytes;
@@ -99,8 +100,11 @@ void ProbeWriter::write_numbers(const Seen& seen, std::span<const double> all,
     if (!taken.added[i].is_null()) record.update(taken.added[i]);
   });
   if (!training.is_null()) numbers["training"] = training;
-  numbers["task"] = "tensor";
-  numbers["dump_data_dir"] = std::filesystem::absolute(tensors).string();
+  // msprobe takes a dump with checksums, and no files, for one of statistics.
+  if (has_files) {
+    numbers["task"] = "tensor";
+    numbers["dump_data_dir"] = std::filesystem::absolute(tensors).string();
+  }
   std::string text = text_of(numbers);
   const std::uint64_t size = text.size();
   queue_->add(size, [path = folder / "dump.json", text = std::move(text)] { put(path, text); });

@@ -31,7 +31,8 @@ void StepValues::add(const EagerTaps& taps) {
       continue;
     }
     const auto numbers = s.cell->buffer.read<double>(0, s.cell->type.max_bytes() / sizeof(double));
-    put({s.name.substr(prefix.size()), s.type, 0, s.phase, s.file, s.line, values_.size(),
+    const std::size_t order = s.made_by ? static_cast<std::size_t>(s.made_by->number) + 1 : 0;
+    put({s.name.substr(prefix.size()), s.type, 0, s.phase, s.file, s.line, order,
          numbers.size() > TensorStatistics::kNumbers},
         numbers.data(), numbers.size());
   }

@@ -84,7 +84,7 @@ class Compare(ProgramTest):
             run("wrong", level, "eager", 'precision="O0"', "model.norm_eps=1e-3")
             line, said = compared("wrong", "graph")
             self.assertEqual(said["divergence"]["module"], "h.0.ln_1", line)
-            self.assertEqual(said["divergence"]["kind"], "LayerNorm" if level == "mix" else "layer_norm")
+            self.assertEqual(said["divergence"]["kind"], "layer_norm")
             self.assertNotIn("called at", line)
             for out in ("graph", "wrong"):
                 shutil.rmtree(self.folder / out)
@@ -219,20 +219,70 @@ class Compare(ProgramTest):
         self.assertAlmostEqual(float(row["MaxRelativeErr"]), 0.25, delta=1e-6)
         self.assertAlmostEqual(float(row["One Thousandth Err Ratio"]), 31 / 32, delta=1e-9)
 
-    def test_elements_are_those_that_the_dump_says(self):
-        # The first run says that it has a file of elements, which is none.
+    def test_checksums_are_compared(self):
+        tiny = ("probe", "run", "tiny.toml", "--task", "tensor", "--set", 'probe.summary="md5"')
+        self.aloft(*tiny, "--out", "sums")
+        self.aloft(*tiny, "--out", "sums-eps", "--set", "model.norm_eps=1e-3")
+        for npu, bad in (("sums", "pass"), ("sums-eps", "error")):
+            said = self.compare(npu, "sums", "-o", "of_sums").stdout.decode()
+            self.assertEqual("the same bytes" in said, npu == "sums", said)
+            with open(self.folder / "of_sums/compare_result.csv", newline="", encoding="utf-8") as file:
+                rows = {row["NPU Name"]: row for row in csv.DictReader(file)}
+            row = rows["Module.h.0.ln_1.LayerNorm.forward.0.output.0"]
+            self.assertEqual(row["Result"], bad)
+            self.assertEqual(row["NPU MD5"] == row["BENCH MD5"], npu == "sums")
+            self.assertRegex(row["NPU MD5"], "^[0-9a-f]{8}$")
+            self.assertEqual(rows["Module.wte.Embedding.forward.0.output.0"]["Result"], "pass")
+
+    def test_a_file_that_cannot_be_read_is_a_row_of_its_own(self):
+        # Of two files of elements the first run's one is none; all else is compared.
+        path = ROOT / "tests/fuzz/corpus/torch_file/tensor.pt"
         for side in ("a", "b"):
             shutil.copytree(self.folder / "right/step0", self.folder / side)
-            path = self.folder / side / "rank/dump.json"
-            dump = json.loads(path.read_text())
+            path_of_dump = self.folder / side / "rank/dump.json"
+            dump = json.loads(path_of_dump.read_text())
             dump["task"] = "tensor"
-            record = dump["data"]["Module.ln_f.LayerNorm.forward.0"]["output"][0]
-            record["data_name"] = "x.pt"
-            path.write_text(json.dumps(dump))
-            (path.parent / "dump_tensor_data").mkdir()
-            (path.parent / "dump_tensor_data/x.pt").write_bytes(b"PK\3\4 nothing")
-        said = self.compare("a", "b", "-o", "bad_elements", exit_code=3).stderr
-        self.assertIn(b"x.pt", said)
+            (path_of_dump.parent / "dump_tensor_data").mkdir()
+            for name in ("Module.ln_f.LayerNorm.forward.0", "Module.h.0.ln_1.LayerNorm.forward.0"):
+                record = dump["data"][name]["output"][0]
+                record["data_name"] = f"{name}.pt"
+                if "ln_1" in name:
+                    record["shape"] = [32]
+                    (path_of_dump.parent / "dump_tensor_data" / f"{name}.pt").write_bytes(path.read_bytes())
+                else:
+                    content = b"PK\3\4 nothing" if side == "a" else path.read_bytes()
+                    (path_of_dump.parent / "dump_tensor_data" / f"{name}.pt").write_bytes(content)
+            path_of_dump.write_text(json.dumps(dump))
+        done = self.compare("a", "b", "-o", "bad_elements", "--strict", exit_code=3)
+        self.assertIn(b"E0652", done.stderr)
+        name = "Module.ln_f.LayerNorm.forward.0.output.0"
+        line = done.stdout.decode().splitlines()[0]
+        self.assertTrue(line.startswith("of 2 tensors the elements cannot be read"), line)  # the second's is too small
+        self.assertIn(name, line)
+        self.assertIn("no divergence", line.partition(";")[0])  # of the page the first line has it
+        said = json.loads((self.folder / "bad_elements/compare_result.json").read_text())
+        self.assertEqual([(one["name"], one["file"].split("/")[0]) for one in said["unreadable"]], [(name, "a"), (name, "b")])
+        self.assertTrue(all(one["why"] for one in said["unreadable"]))
+        with open(self.folder / "bad_elements/compare_result.csv", newline="", encoding="utf-8") as file:
+            rows = {row["NPU Name"]: row for row in csv.DictReader(file)}
+        self.assertEqual((rows[name]["Cosine"], rows[name]["Result"]), ("unreadable", "error"))
+        self.assertIn("cannot be read", rows[name]["Err_message"])
+        self.assertNotEqual(rows[name]["Difference"], "")  # by the statistics
+        self.assertEqual(rows["Module.h.0.ln_1.LayerNorm.forward.0.output.0"]["Cosine"], "1")
+        self.assertIn("cannot be read", (self.folder / "bad_elements/compare_result.html").read_text())
+
+    def test_what_is_matched_by_structure_is_said(self):
+        text = (self.folder / "right/step0/rank/dump.json").read_text()
+        (self.folder / "other_names.json").write_text(text.replace(".mlp.c_fc.", ".mlp.up."))
+        self.compare("right/step0", "other_names.json", "-o", "other_names")
+        said = json.loads((self.folder / "other_names/compare_result.json").read_text())
+        self.assertIn({"npu": "h.0.mlp.c_fc", "bench": "h.0.mlp.up", "by": "structure"}, said["renamed"])
+        self.assertTrue(all(one["npu"].endswith(".c_fc") for one in said["renamed"]), said["renamed"])
+        with open(self.folder / "other_names/compare_result.csv", newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                if row["Bench Name"] != "N/A":
+                    self.assertEqual(row["Matched by"], "structure" if ".c_fc." in row["NPU Name"] else "name", row)
+        self.assertIn("Matched by other than the name", (self.folder / "other_names/compare_result.html").read_text())
 
 
 if __name__ == "__main__":

@@ -304,6 +304,9 @@ class Probe(ProgramTest):
                     self.assertEqual(head[name[:-len(".safetensors")]]["shape"], shape)
         self.aloft("probe", "run", "tiny.toml", "--out", "sums", *list_, "--set", 'probe.summary="md5"')
         self.assertEqual(self.tensors("sums"), {})
+        # As msprobe has it: a dump of statistics, without a folder of tensors.
+        self.assertEqual([self.dump("sums")[key] for key in ("task", "dump_data_dir")], ["statistics", None])
+        self.assertFalse((self.folder / "sums/step0/rank/dump_tensor_data").exists())
         plain = {name: tensor_of(first / name)[1] for name in self.tensors("tensors")}
         found = sorted(record["md5"] for _, _, record in records(self.dump("sums")["data"]) if "md5" in record)
         self.assertEqual(found, sorted(f"{zlib.crc32(data):08x}" for data in plain.values()))

@@ -1,6 +1,6 @@
 """make_dumps.py OUT [NAME...]: NAME.json.gz, dumps of small models in PyTorch, made by aloft_probe: `right` and
-`right_running`, and each planted bug and each correct variant of these names, or of all; of a training loop those of
-its steps.
+`right_running`, and each planted bug and each correct variant of these names, or of all; some with functions, of level
+op and mix (NAME-op, NAME-mix); of a training loop those of its steps.
 
 The committed ones: `python make_dumps.py tests/fixtures/planted`.
 """
@@ -14,6 +14,9 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
+# What is dumped with functions, too: NAME-op and NAME-mix.
+WITH_FUNCTIONS = {"op": ("right", "exact_gelu", "wrong_eps"),
+                  "mix": ("right", "exact_gelu", "wrong_eps", "residual_dropped", "attention_scale")}
 HERE = Path(__file__).resolve().parent
 FIXTURES = HERE.parent / "fixtures"
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "python/aloft_probe")]
@@ -60,17 +63,19 @@ def pack(out, value):
     out.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 
 
-def dump(out, change, model_name):
-    """What a step holds, of the model that `change` has changed."""
+def dump(out, change, model_name, level="module"):
+    """What a step holds, of the model that `change` has changed; with functions, which module calls which, too."""
     model, data = made_model(model_name)
     loss = model.loss
     if change:
         loss = change.plant(model) or loss
     with tempfile.TemporaryDirectory() as folder:
-        probe = Probe(model, folder)
+        probe = Probe(model, folder, level=level)
         with probe.step():
             loss(*data).backward()
-        pack(out, json.loads((Path(folder) / "step0/rank/dump.json").read_text()))
+        found = {name: json.loads((Path(folder) / f"step0/rank/{name}.json").read_text())
+                 for name in ("dump", "construct")}
+        pack(out, found["dump"] if level == "module" else found)
 
 
 def dump_training(out, change):
@@ -88,14 +93,16 @@ def main(out, *names):
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
     changes, loops = planted(), planted(("training",))
-    for name in names or ["right", "right_running", *changes, *("training-" + loop for loop in loops)]:
+    of_functions = [f"{name}-{level}" for level, names_ in WITH_FUNCTIONS.items() for name in names_]
+    for name in names or ["right", "right_running", *changes, *of_functions, *("training-" + loop for loop in loops)]:
         file = out / f"{name}.json.gz"
         if name.startswith("training-"):
             dump_training(file, loops[name.removeprefix("training-")])
         else:
-            change = changes.get(name)
+            plain, _, level = name.partition("-")
+            change = changes.get(plain)
             usual = "running" if name == "right_running" else "gpt2-tiny"
-            dump(file, change, getattr(change, "MODEL", usual))
+            dump(file, change, getattr(change, "MODEL", usual), level or "module")
 
 
 if __name__ == "__main__":

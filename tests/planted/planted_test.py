@@ -80,6 +80,12 @@ class Planted(unittest.TestCase):
 
     def unpacked(self, name):
         text = gzip.decompress((self.packed / f"{name}.json.gz").read_bytes())
+        if name.endswith(("-op", "-mix")):
+            folder = self.folder / name
+            folder.mkdir(exist_ok=True)
+            for file, content in json.loads(text).items():
+                (folder / f"{file}.json").write_text(json.dumps(content))
+            return folder
         if not name.startswith("training-"):
             path = self.folder / f"{name}.json"
             path.write_bytes(text)
@@ -110,7 +116,7 @@ class Planted(unittest.TestCase):
             # Most of what the other run has was compared, and not passed over.
             self.assertGreater(len(said["compared"]), least)
 
-    def assert_found(self, npu, bench, place=None, step=0, module=None):
+    def assert_found(self, npu, bench, place=None, step=0, module=None, kind=None):
         name = npu.stem.removeprefix("training-")
         tallies = (self.counts, self.unseen) if name in UNSEEN else (self.counts,)
 
@@ -128,11 +134,16 @@ class Planted(unittest.TestCase):
             self.assertEqual(first["divergence"]["place"], place, first["sentence"])
         if module is not None:
             self.assertEqual(first["divergence"]["module"], module, first["sentence"])
+        if kind is not None:
+            self.assertEqual(first["divergence"]["kind"], kind, first["sentence"])
         count("named")
 
 
 class Passes(Planted):
-    DUMPS = ("right", "right_running", *all_in("bugs"), *all_in("variants"))
+    LEVELS = {"op": ("right", "exact_gelu", "wrong_eps"),
+              "mix": ("right", "exact_gelu", "wrong_eps", "residual_dropped", "attention_scale")}
+    DUMPS = ("right", "right_running", *all_in("bugs"), *all_in("variants"),
+             *(f"{name}-{level}" for level, names in LEVELS.items() for name in names))
 
     @classmethod
     def setUpClass(cls):
@@ -140,6 +151,10 @@ class Passes(Planted):
         for model in ("gpt2-tiny", "llama-tiny"):
             for precision in ("O0", "O2:bf16"):
                 subprocess.run([DUMP_MODEL, FIXTURES / model, cls.folder / model / precision, precision], check=True)
+        for level in cls.LEVELS:
+            model = FIXTURES / "gpt2-tiny"
+            subprocess.run([ALOFT, "probe", "run", model, "--tokens", model / "expected.safetensors", "--level", level,
+                            "--out", cls.folder / f"ours-{level}"], check=True, capture_output=True)
 
     def partner(self, said):
         """What a dump of PyTorch is held against."""
@@ -167,6 +182,38 @@ class Passes(Planted):
         for name, said in all_in("bugs").items():
             with self.subTest(name):
                 self.assert_found(self.unpacked(name), self.partner(said), module=said["MODULE"])
+
+    def test_functions_are_named_where_dumps_have_them(self):
+        # Of each mistake the function, or the module that computes between two, as either run calls it.
+        mlp, norm = ("h.0.mlp", "gelu_tanh"), ("h.0.ln_1", "layer_norm")
+        there = {"exact_gelu": ("transformer.h.0.mlp.act", "gelu"), "wrong_eps": ("transformer.h.0.ln_1", "layer_norm"),
+                 "residual_dropped": ("transformer.h.1", "Block"), "attention_scale": ("transformer.h.0.attn", "Attention")}
+        named = {"op": {"exact_gelu": ((mlp[0], "gelu"), mlp), "wrong_eps": (norm, norm)},
+                 "mix": {"exact_gelu": (there["exact_gelu"], mlp), "wrong_eps": (there["wrong_eps"], norm),
+                         "residual_dropped": (there["residual_dropped"], ("h.1", "Block")),
+                         "attention_scale": (there["attention_scale"], ("h.0.attn", "MultiHeadAttention"))}}
+        for level, bugs in named.items():
+            for name, ((theirs, their_kind), (here, kind)) in bugs.items():
+                with self.subTest(level=level, name=name):
+                    planted, right = self.unpacked(f"{name}-{level}"), self.folder / f"ours-{level}"
+                    self.assert_found(planted, right, "forward", 0, theirs, their_kind)
+                    self.assert_found(right, planted, "forward", 0, here, kind)
+
+    def test_functions_agree_at_whatever_level(self):
+        for ours_level in ("op", "mix"):
+            for level in ("op", "mix"):
+                ours_, theirs = self.folder / f"ours-{ours_level}", self.unpacked(f"right-{level}")
+                least = 100 if ours_level == level == "mix" else 20
+                for npu, bench in ((ours_, theirs), (theirs, ours_)):
+                    with self.subTest(npu=npu.name, bench=bench.name):
+                        self.assert_same(npu, bench, least)
+                        [said] = self.compared(npu, bench)
+                        one = "mix" in npu.name, "mix" in bench.name
+                        self.assertEqual("modules are in the" in said["sentence"], one[0] != one[1], said["sentence"])
+                        if one[0] != one[1]:
+                            self.assertIn("first" if one[0] else "second", said["sentence"].split("modules are in")[1])
+                        calls = {record["call"] for record in said["compared"] if ".forward" in record["call"]}
+                        self.assertGreaterEqual(sum(not call.startswith("Module.") for call in calls), 20)
 
     def test_the_page_shows_what_is_printed(self):
         page = " ".join((HERE.parents[1] / "docs" / "port-from-pytorch.md").read_text().split())

@@ -81,6 +81,28 @@ TEST(Accuracy, UlpsCountFromTheMeaning) {
   EXPECT_FALSE(of(Standard::Ulp, DType::F32, result, meaning).is_passed);
 }
 
+// Shares alone let a few elements hold any number.
+TEST(Accuracy, NoElementOfAProductIsOffByMoreThanItsSumCanLose) {
+  const std::int64_t terms = 64;
+  std::vector<double> meaning(432, 1.0), summed(432, 50.0), result = meaning;
+  const auto judged = [&](DType type) {
+    return accuracy_of(Standard::Ulp, {type, result, meaning, {}, DType::F64, {}, summed, terms});
+  };
+  for (std::size_t i = 0; i < 12; ++i) result[36 * i] = 1 + 50 * 64 * 0x1p-24;
+  EXPECT_TRUE(judged(DType::F32).is_passed);  // summands that cancel lose so much
+  result[72] = 1e6;
+  const Accuracy a = judged(DType::F32);
+  EXPECT_FALSE(a.is_passed);
+  EXPECT_EQ(a.worst, 72u);
+  EXPECT_NE(a.why.find("a sum of 64 products"), std::string::npos) << a.why;
+  EXPECT_LT(a.share_over_limit, 0.05);
+  result.assign(4320, 1.0), meaning = result, summed.assign(4320, 50.0);
+  result[7] = 1.5;
+  EXPECT_LT(judged(DType::BF16).share_over_limit, 0.001);
+  EXPECT_FALSE(judged(DType::BF16).is_passed);
+  EXPECT_FALSE(judged(DType::F64).is_passed);
+}
+
 TEST(Accuracy, BenchmarkAllowsSomeTimesWhatTheTypeLoses) {
   std::vector<double> meaning, benchmark, near, far;
   for (int i = 1; i <= 100; ++i) {

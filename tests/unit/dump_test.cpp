@@ -49,6 +49,31 @@ TEST(Probe, LinesAreThoseOfTheProgram) {
   EXPECT_NE(stack["0"][1][0].get<std::string>().find("File model.cpp, line 7"), std::string::npos);
 }
 
+// A module stands behind the ops in it, whatever is asked for first, and before what follows; the
+// further results of an op do not put it off.
+TEST(Probe, EntriesOfAMixLieInTheOrderOfExecution) {
+  std::vector<LookedAt> values = {
+      value("call:m.fc#0.output", 0),
+      value("call:m#0.output", 1),
+      value("call:n#0.output", 2),
+      value("parameter:n.weight", 3),
+      value("m.fc/linear#0", 4),
+      value("n/layer_norm#0", 5),
+      value("n/layer_norm#0.1", 6),
+      value("call:n#0.output.gradient", 7),
+      value("call:n#0.input.gradient", 8),
+      value("n/layer_norm_grad.backward#0", 9, DType::F32, Phase::Backward)};
+  const std::size_t orders[] = {10, 10, 20, 99, 10, 20, 25, 30, 40, 40};
+  for (std::size_t i = 0; i < values.size(); ++i) values[i].order = orders[i];
+  const Dump dump(values, {{"m", "M"}, {"m.fc", "Linear"}, {"n", "Norm"}}, "mix");
+  const std::vector<std::string> want = {
+      "Torch.linear.0.forward",  "Module.m.fc.Linear.forward.0",
+      "Module.m.M.forward.0",    "Torch.layer_norm.0.forward",
+      "Module.n.Norm.forward.0", "Torch.layer_norm_grad.0.backward",
+      "Module.n.Norm.backward.0"};
+  EXPECT_EQ(dump.entries(), want);
+}
+
 TEST(Probe, CallsOfModulesAreNamedAsMsprobeDoes) {
   const Dump dump(
       {value("call:m.fc#0.input", 0), value("call:m.fc#0.output", 1), value("call:m.fc#1.input", 1),

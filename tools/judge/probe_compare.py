@@ -50,9 +50,16 @@ def is_same(ours, theirs):
 
 def is_listed(column, row):
     """Whether docs/compare.md lists that msprobe differs there."""
-    return column in ("Result", "Err_message") and "One Thousandth Err Ratio > 0.9" in row["Err_message"] or \
+    verdict = column in ("Result", "Err_message")
+    return verdict and "One Thousandth Err Ratio > 0.9" in row["Err_message"] or \
         column in ("EucDist", "One Thousandth Err Ratio", "Five Thousandths Err Ratio") and \
-        row["NPU Tensor Shape"] == "[1]"
+        row["NPU Tensor Shape"] == "[1]" or \
+        column in ("NPU MD5", "BENCH MD5") and row[column] == "N/A" or \
+        verdict and "N/A" in (row.get("NPU MD5"), row.get("BENCH MD5")) or \
+        verdict and "The dtype" in row["Err_message"] and \
+        any(word in row["Bench Name"] for word in ("qkv", "gate_up")) or \
+        verdict and "There is nan/inf/-inf" in row["Err_message"] and \
+        any(row[f"Bench {end}"].strip().lower() in ("nan", "inf", "-inf") for end in ("max", "min"))
 
 
 def compared(aloft, msprobe, npu, bench):

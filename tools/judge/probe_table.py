@@ -83,15 +83,18 @@ def make_dumps(aloft, out):
         if not (out / name).exists():
             run(sys.executable, HERE / "probe_dump.py", out / name, *how)
     tokens = MODEL / "expected.safetensors"
+    md5 = ("--task", "tensor", "--set", 'probe.summary="md5"')
     for name, *how in (("ours",), ("ours-mix", "--level", "mix"), ("ours-tensor", "--task", "tensor"),
-                       ("ours-bf16", "--precision", "O2:bf16")):
+                       ("ours-bf16", "--precision", "O2:bf16"), ("ours-md5", "--level", "mix", *md5),
+                       ("ours-md5-bf16", "--level", "mix", *md5, "--precision", "O2:bf16")):
         shutil.rmtree(out / name, ignore_errors=True)
         run(aloft, "probe", "run", MODEL, "--tokens", tokens, "--out", out / name, *how)
     shutil.copytree(dump_of(out / "ours").parent, out / "ours-stackless", dirs_exist_ok=True)
     (out / "ours-stackless" / "stack.json").write_text("{}")
     pairs = (("scaled", "right"), ("bfloat16", "right"), ("scaled-mix", "right-mix"), ("scaled-md5", "right-md5"),
              ("scaled-tensor", "right-tensor"), ("ours", "right"), ("ours-stackless", "right"), ("right", "ours"),
-             ("ours", "ours-bf16"), ("ours-mix", "ours-mix"), ("ours-tensor", "right-tensor"))
+             ("ours", "ours-bf16"), ("ours-mix", "ours-mix"), ("ours-tensor", "right-tensor"),
+             ("ours-md5-bf16", "ours-md5"), ("ours-md5", "right-md5"), ("right-md5", "ours-md5"))
     return {f"{a} / {b}": (dump_of(out / a), dump_of(out / b)) for a, b in pairs}
 
 

@@ -102,6 +102,7 @@ class Judging {
       judge_absolute();
     } else if (a_.standard == Standard::Ulp) {
       judge_ulps();
+      judge_sums();  // of the two, the share says more
     } else if (a_.standard == Standard::Benchmark) {
       judge_beside_benchmark();
     }
@@ -181,6 +182,26 @@ class Judging {
         continue;
       fail_at(i,
               fmt::format("an element is {:.9g}, and means {:.9g}", c_.result[i], c_.meaning[i]));
+    }
+  }
+
+  // What a sum may lose in whatever order: half a unit of the type that it is made in, for each
+  // term, of all magnitudes together (doubled for what is of second order); of f32 what products
+  // of two bf16 planes leave out; and the rounding of the result. A share of elements says nothing
+  // of how far a single one is off.
+  void judge_sums() {
+    constexpr double kPlanes = 0x1p-16;
+    const double term = c_.type == DType::F64 ? 0x1p-52 : 0x1p-23;
+    const double planes = c_.type == DType::F64 ? 0 : kPlanes;
+    const double part = static_cast<double>(c_.terms) * term + planes;
+    for (std::size_t i = 0; i < c_.summed.size(); ++i) {
+      const double off = std::abs(c_.result[i] - c_.meaning[i]);
+      const double most = part * c_.summed[i] + limits_.relative * std::abs(c_.meaning[i]) +
+                          edges_of(c_.type).least_normal;
+      if (!std::isfinite(off) || !(off > most)) continue;
+      fail_at(i, fmt::format("an element is {:.9g}, and means {:.9g}: a sum of {} products may "
+                             "lose {:.3g}",
+                             c_.result[i], c_.meaning[i], c_.terms, most));
     }
   }
 

@@ -2,6 +2,7 @@
 // kinds, as msprobe's acc_check has them. docs/acc-check.md says which op is held to which.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,7 +14,8 @@ namespace aloft::accuracy {
 enum class Standard {
   Binary,     // the meaning rounded to the type, exactly
   Absolute,   // each element within a part of its own size
-  Ulp,        // few elements more than so many units in the last place off
+  Ulp,        // few elements more than so many units in the last place off, and none by more than
+              // its sum can lose
   Benchmark,  // no worse than some times what the same steps lose, each rounded to its type
 };
 
@@ -30,6 +32,10 @@ struct Compared {
   // Of Standard::Absolute: how much farther each element may be off, as what is rounded at random
   // to a neighbour; empty: none.
   std::span<const double> apart = {};
+  // Of Standard::Ulp: the magnitudes of all products that an element is the sum of, added up, and
+  // how many these are; empty: not known, and no element is held to them.
+  std::span<const double> summed = {};
+  std::int64_t terms = 0;
 };
 
 // Figures of a result. Errors are those of finite elements.

@@ -1,5 +1,7 @@
 #include "observe/compare/comparison.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -18,6 +20,25 @@ std::string with_step(const std::string& sentence, const DumpPair& dumps) {
   const std::string place =
       dumps.step + (dumps.step.empty() || dumps.rank.empty() ? "" : " ") + dumps.rank;
   return place.empty() ? sentence : place + ": " + sentence;
+}
+
+// What the sentence ends with where one dump has functions alone, and the other modules, too.
+std::string modules_text(const DumpFile& npu, const DumpFile& bench) {
+  const auto has_modules = [](const DumpFile& dump) {
+    return std::ranges::any_of(dump.entries, [](const Entry& e) { return e.is_module; });
+  };
+  const bool ours = has_modules(npu), theirs = has_modules(bench);
+  if (ours == theirs) return "";
+  return fmt::format("; modules are in the {} run's dump alone: functions are compared",
+                     ours ? "first" : "second");
+}
+
+// What the sentence begins with where files of elements cannot be read; "" where all can.
+std::string unread_text(const std::vector<Unreadable>& all) {
+  if (all.empty()) return "";
+  return fmt::format("of {} {} the elements cannot be read ({}: {}{}), beside that: ", all.size(),
+                     all.size() == 1 ? "tensor" : "tensors", all[0].name, all[0].why,
+                     all.size() == 1 ? "" : ", and others");
 }
 
 // "compare_result_step0_rank1.csv" of "compare_result.csv".
@@ -94,12 +115,17 @@ StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Request
   before.drift.end(c.compared, dumps.number);
   if (c.compared.empty()) refuse_nothing(dumps, c.pairs);
   c.divergence = first_divergence(c.compared, c.npu, c.loop, &c.bench);
-  c.sentence = with_step(c.divergence ? c.divergence->sentence
-                                      : agreement(c.compared, count_bare(c.pairs, c.compared)),
-                         dumps);
   c.table = msprobe_table(c.pairs, c.npu, c.mode, elements_of);
+  c.unreadable = reader.unreadable();
+  c.sentence =
+      with_step(unread_text(c.unreadable) +
+                    (c.divergence ? c.divergence->sentence
+                                  : agreement(c.compared, count_bare(c.pairs, c.compared))) +
+                    modules_text(c.npu, c.bench),
+                dumps);
 
-  StepResult result{dumps.step, dumps.rank, c.divergence.has_value(), c.sentence, {}};
+  StepResult result{dumps.step, dumps.rank,          c.divergence.has_value(),
+                    c.sentence, c.unreadable.size(), {}};
   const auto place_of = [&](const Path& name) {
     return result.files.emplace_back(request.out / file_of(name, dumps));
   };

@@ -21,7 +21,8 @@ struct Request {
 struct StepResult {
   std::string step, rank;  // "step0", "rank1"; "" where the folders do not say
   bool has_divergence = false;
-  std::string sentence;  // where the two part, or that they do not
+  std::string sentence;        // where the two part, or that they do not
+  std::size_t unreadable = 0;  // of how many tensors a file of elements cannot be read
   std::vector<Path> files;
 };
 

@@ -172,6 +172,10 @@ class Judge {
   double noise() const { return typical(seen_); }
 
  private:
+  const ElementFigures* elements(const RecordPair& r) const {
+    const ElementFigures* const e = elements_of_(r);
+    return e && e->unreadable.empty() ? e : nullptr;
+  }
   double typical(double inputs) const {
     return std::min(kTimesNoise * noise_.level() + kTimesInputs * inputs, noise_.most());
   }
@@ -189,7 +193,7 @@ class Judge {
     Judged judged{*std::move(d), 0, factor};
     judged.size = judged.difference.size;
     const bool is_whole = r.npu->part == Part::Parameter && is_float(*r.npu) && r.has_same_size();
-    if (const ElementFigures* const e = is_whole ? elements_of_(r) : nullptr) {
+    if (const ElementFigures* const e = is_whole ? elements(r) : nullptr) {
       judged.difference = of_parameter(m, r, *e);
       judged.size = e->relative_distance;
     } else if (is_float(*r.npu)) {
@@ -237,7 +241,7 @@ class Judge {
         natural);
   }
   std::optional<Difference> difference(const RecordPair& r, double factor, double natural) const {
-    if (factor == 1) return difference_of(r, elements_of_(r), natural);
+    if (factor == 1) return difference_of(r, elements(r), natural);
     Record scaled = *r.npu;
     for (Figure* f : {&scaled.max, &scaled.min, &scaled.mean, &scaled.norm})
       if (f->number) *f->number *= factor;

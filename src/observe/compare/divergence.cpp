@@ -48,9 +48,12 @@ std::string module_around(const DumpFile& dump, std::string_view path) {
   return "";
 }
 
-std::string module_of(const DumpFile& dump, const Entry& e) {
+// Of a function in a dump that does not say who calls it, who does so in the other run.
+std::string module_of(const EntryPair& pair) {
+  const Entry& e = *pair.npu;
   if (e.is_module) return e.path;
-  return dump.caller_of(e).value_or("");
+  if (e.caller || !pair.bench) return e.caller.value_or("");
+  return pair.bench->caller.value_or("");
 }
 
 // "File /a/gpt2.py, line 31, in forward, \n x = ..." as "gpt2.py:31".
@@ -276,7 +279,7 @@ Divergence of_records(const std::vector<Compared>& all, std::vector<Compared>::c
   const Entry& e = *it->moment.entry->npu;
   Divergence d;
   d.compared = &*it;
-  d.module = module_of(npu, e);
+  d.module = module_of(*it->moment.entry);
   d.kind = e.kind;
   bool has_agreed = false;  // anything in this direction
   for (auto before = it; before != all.begin() && d.behind.empty();) {
@@ -349,6 +352,19 @@ Divergence of_loop(const TrainingDifference& t, const Agreed& forward) {
   return d;
 }
 
+// Of tensors that have checksums in both dumps, what these say beside the statistics.
+std::string bytes_text(const std::vector<Compared>& all) {
+  std::size_t hashed = 0, others = 0;
+  for (const Compared& c : all) {
+    const Record *const n = c.records.npu, *const b = c.records.bench;
+    if (!n || !b || n->hash.empty() || b->hash.empty()) continue;
+    ++hashed, others += n->hash != b->hash;
+  }
+  if (hashed == 0) return "";
+  if (others == 0) return fmt::format("; {} have checksums, and the same bytes", hashed);
+  return fmt::format("; of {} that have checksums {} are not the same to the byte", hashed, others);
+}
+
 }  // namespace
 
 std::optional<Divergence> first_divergence(const std::vector<Compared>& all, const DumpFile& npu,
@@ -395,6 +411,7 @@ std::string agreement(const std::vector<Compared>& all, std::size_t bare) {
     text += " in their statistics";
   else if (by_statistics > 0)
     text += fmt::format(", {} of them in their statistics alone", by_statistics);
+  text += bytes_text(all);
   if (nearest && share(*nearest) > 0)
     text += fmt::format("; the nearest to its limit is off by {} of {}, {}",
                         in_words(nearest->difference.size), in_words(nearest->difference.allowed),

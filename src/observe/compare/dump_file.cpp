@@ -214,6 +214,15 @@ std::string joined(const std::vector<std::string_view>& parts, std::size_t from,
   return out;
 }
 
+std::optional<std::string> caller_of(const Entry& function,
+                                     const std::map<std::string, std::string>& parents) {
+  if (const auto place = place_in(function.tap)) return std::string(place->module);
+  const auto parent = parents.find(function.name);
+  if (parent == parents.end()) return std::nullopt;
+  const Entry caller = parse_entry_name(parent->second);
+  return caller.is_module ? caller.path : "";
+}
+
 }  // namespace
 
 double Record::elements() const {
@@ -248,19 +257,18 @@ std::int64_t Entry::number() const {
   return place ? place->number : call;
 }
 
-std::optional<std::string> DumpFile::caller_of(const Entry& function) const {
-  if (const auto place = place_in(function.tap)) return std::string(place->module);
-  const auto parent = parents.find(function.name);
-  if (parent == parents.end()) return std::nullopt;
-  const Entry caller = parse_entry_name(parent->second);
-  return caller.is_module ? caller.path : "";
+bool DumpFile::has_elements() const {
+  return task == "tensor" && std::ranges::any_of(entries, [](const Entry& e) {
+           return std::ranges::any_of(e.records,
+                                      [](const Record& r) { return !r.data_name.empty(); });
+         });
 }
 
 bool DumpFile::has_hashes() const {
-  for (const Entry& e : entries)
-    for (const Record& r : e.records)
-      if (r.is_tensor) return !r.hash.empty();
-  return false;
+  return std::ranges::any_of(entries, [](const Entry& e) {
+    return std::ranges::any_of(e.records,
+                               [](const Record& r) { return r.is_tensor && !r.hash.empty(); });
+  });
 }
 
 Path DumpFile::elements_of(const Record& record) const {
@@ -285,6 +293,8 @@ DumpFile read_dump(const Path& dump_json) {
   }
   read_taps(v.find("taps"), dump.entries);
   dump.parents = read_parents(dump_json.parent_path() / "construct.json");
+  for (Entry& e : dump.entries)
+    if (!e.is_module) e.caller = caller_of(e, dump.parents);
   dump.lines = read_lines(dump_json.parent_path() / "stack.json");
   return dump;
 }

@@ -57,6 +57,9 @@ struct Entry {
   // Of an op of Aloft's, what taps call it (docs/taps.md), "h.0.mlp/linear.backward#1"; "" of
   // others.
   std::string tap = {};
+  // Of a function the path of the module that calls it, "" of what is called outside of modules;
+  // nothing where the dump does not say it.
+  std::optional<std::string> caller = {};
 
   // Which of the calls of its kind in its module it is, as the tap says; else among all, as the
   // entry's name does.
@@ -71,11 +74,8 @@ struct DumpFile {
   std::map<std::string, std::string> parents;  // "" of an entry that lies in none
   Training training;
 
-  bool has_elements() const { return task == "tensor"; }
-  bool has_hashes() const;
-  // Of a function the path of the module that calls it, "" of what is called outside of modules;
-  // nothing where the dump does not say it.
-  std::optional<std::string> caller_of(const Entry& function) const;
+  bool has_elements() const;  // files of them
+  bool has_hashes() const;    // of any tensor
   // The file with a record's elements; empty where there is none. Never outside the dump.
   Path elements_of(const Record& record) const;
 };

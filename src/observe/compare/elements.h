@@ -21,7 +21,8 @@ struct ElementFigures {
   double relative_typical = 0;   // the median difference over the root mean square of b
   // What the first two are made of: |a - b|, |b|, and the largest of each.
   double difference = 0, length = 0, largest_difference = 0, largest = 0;
-  std::string problem;  // as msprobe words it
+  std::string problem;          // as msprobe words it
+  std::string unreadable = {};  // which file cannot be read, and why: there are no figures then
 };
 
 // Of a pair whose elements both dumps have.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -21,33 +22,32 @@ int depth_of(const Entry& e) {
   return 1 + static_cast<int>(std::ranges::count(e.path, '.'));
 }
 
-// Where calls of the forward pass stand in the file; of modules, from the first to the last of what
-// lies in them.
+// The path of what lies around a module; "" of none.
+std::string around(const std::string& path) {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string::npos ? "" : path.substr(0, dot);
+}
+
+// Where calls of a pass stand in the file; of modules, from the first to the last of what lies in
+// them.
 class Positions {
  public:
-  explicit Positions(const Pairs& pairs) {
-    std::map<std::string, std::int64_t> calls;  // of a module
+  Positions(const Pairs& pairs, Direction direction) {
     double at = 0;
     for (const EntryPair& p : pairs.entries) {
       const Entry& e = *p.npu;
-      at += 1;
-      if (e.direction != Direction::Forward) continue;
-      own_[{e.path, e.call}] = at;
-      if (e.is_module) calls[e.path] = std::max(calls[e.path], e.call + 1);
-    }
-    for (const auto& [call, position] : own_) spans_[call] = {position, position};
-    for (const auto& [call, position] : own_)
-      for (std::size_t dot = call.first.rfind('.'); dot != std::string::npos && dot > 0;
-           dot = call.first.rfind('.', dot - 1)) {
-        const std::string outer = call.first.substr(0, dot);
-        const auto it = calls.find(outer);
-        if (it == calls.end()) continue;
-        // Of several calls the one with the same number; of one, everything in it.
-        const auto span = spans_.find({outer, it->second == 1 ? 0 : call.second});
-        if (span == spans_.end()) continue;
-        span->second.first = std::min(span->second.first, position);
-        span->second.last = std::max(span->second.last, position);
+      if (e.direction == direction) {
+        spans_[{e.path, e.call}] = {at, at};
+        if (e.is_module) calls_[e.path].emplace(e.call, at);
       }
+      at += 1;
+    }
+    at = 0;
+    for (const EntryPair& p : pairs.entries) {
+      const Entry& e = *p.npu;
+      if (e.direction == direction) add_to_modules(e, at);
+      at += 1;
+    }
   }
 
   const Span* of(const Entry& e) const {
@@ -56,14 +56,43 @@ class Positions {
   }
 
  private:
-  std::map<Call, double> own_;
+  void add_to_modules(const Entry& e, double at) {
+    if (!e.is_module && !e.caller) return;
+    std::string outer = e.is_module ? around(e.path) : *e.caller;
+    for (; !outer.empty(); outer = around(outer)) {
+      const auto calls = calls_.find(outer);
+      if (calls == calls_.end()) continue;
+      const auto call = e.is_module ? call_around(calls->second, e.call)
+                                    : call_that_ends_behind(calls->second, at);
+      if (!call) continue;
+      const auto span = spans_.find({outer, *call});
+      if (span == spans_.end()) continue;
+      span->second.first = std::min(span->second.first, at);
+      span->second.last = std::max(span->second.last, at);
+    }
+  }
+
+  using Calls = std::map<std::int64_t, double>;  // of a module, each with its place
+  // Of several calls the one with the same number; of one, everything in it.
+  static std::optional<std::int64_t> call_around(const Calls& calls, std::int64_t number) {
+    return calls.rbegin()->first == 0 ? 0 : number;
+  }
+  // A call of a module stands behind the functions in it.
+  static std::optional<std::int64_t> call_that_ends_behind(const Calls& calls, double at) {
+    std::optional<std::int64_t> nearest;
+    for (const auto& [number, end] : calls)
+      if (end > at && (!nearest || end < calls.at(*nearest))) nearest = number;
+    return nearest;
+  }
+
+  std::map<std::string, Calls> calls_;
   std::map<Call, Span> spans_;
 };
 
 }  // namespace
 
 std::vector<Moment> moments_of(const Pairs& pairs) {
-  const Positions positions(pairs);
+  const Positions positions(pairs, Direction::Forward), backwards(pairs, Direction::Backward);
   const auto is_backward = [](const EntryPair& p) {
     return p.npu->direction == Direction::Backward || p.npu->direction == Direction::ParametersGrad;
   };
@@ -75,6 +104,14 @@ std::vector<Moment> moments_of(const Pairs& pairs) {
     return follows_forward(p) && positions.of(*p.npu) != nullptr;
   });
   const bool is_known = 2 * known >= std::ranges::count_if(pairs.entries, follows_forward);
+  // Beside such ops modules stand where the file has them.
+  const bool has_ops = std::ranges::any_of(pairs.entries, [&](const EntryPair& p) {
+    return p.bench && is_backward(p) && !follows_forward(p);
+  });
+
+  const auto is_call_of_module = [](const EntryPair& p) {
+    return p.npu->is_module && p.npu->direction == Direction::Backward;
+  };
 
   struct Placed {
     std::tuple<int, double, int, int, std::size_t> key;
@@ -88,6 +125,8 @@ std::vector<Moment> moments_of(const Pairs& pairs) {
     Span span{static_cast<double>(i), static_cast<double>(i)};
     if (!is_backward(p)) {
       if (forward) span = *forward;
+    } else if (has_ops) {
+      if (const Span* const own = backwards.of(*p.npu); own && is_call_of_module(p)) span = *own;
     } else if (is_known && follows_forward(p)) {
       if (forward)
         span = {-forward->last, -forward->first};

@@ -62,9 +62,8 @@ void pair_classes(const std::map<Class, std::pair<Calls, Calls>>& classes, Partn
 
 // The nearest module around a function that both runs have, as the second calls it; `names`: what
 // it calls them, of the modules of the function's run.
-std::optional<std::string> home_of(const DumpFile& dump, const Entry& function,
-                                   const Names& names) {
-  std::optional<std::string> path = dump.caller_of(function);
+std::optional<std::string> home_of(const Entry& function, const Names& names) {
+  std::optional<std::string> path = function.caller;
   if (!path || names.empty()) return path;  // a dump of functions alone has no modules
   for (;;) {
     if (const auto it = names.find(*path); it != names.end()) return it->second;
@@ -75,9 +74,9 @@ std::optional<std::string> home_of(const DumpFile& dump, const Entry& function,
 }
 
 // Whether most of the calls say where they are made.
-bool know_their_homes(const DumpFile& dump, const Calls& calls) {
+bool know_their_homes(const Calls& calls) {
   const auto known =
-      std::ranges::count_if(calls, [&](const Entry* e) { return dump.caller_of(*e).has_value(); });
+      std::ranges::count_if(calls, [](const Entry* e) { return e->caller.has_value(); });
   return !calls.empty() && 2 * static_cast<std::size_t>(known) >= calls.size();
 }
 
@@ -158,13 +157,13 @@ FunctionPairs::FunctionPairs(const DumpFile& npu, const DumpFile& bench, const N
   for (const Direction direction : {Direction::Forward, Direction::Backward}) {
     const Calls ours = calls_in(npu, direction), theirs = calls_in(bench, direction);
     if (direction == Direction::Backward && are_ops(ours) != are_ops(theirs)) continue;
-    if (know_their_homes(npu, ours) && know_their_homes(bench, theirs)) {
+    if (know_their_homes(ours) && know_their_homes(theirs)) {
       std::map<Class, std::pair<Calls, Calls>> classes;
-      const auto class_of = [](const DumpFile& dump, const Entry* e, const Names& names) {
-        return Class{home_of(dump, *e, names).value_or(""), plain_function(*e), given_elements(*e)};
+      const auto class_of = [](const Entry* e, const Names& names) {
+        return Class{home_of(*e, names).value_or(""), plain_function(*e), given_elements(*e)};
       };
-      for (const Entry* e : ours) classes[class_of(npu, e, modules)].first.push_back(e);
-      for (const Entry* e : theirs) classes[class_of(bench, e, same)].second.push_back(e);
+      for (const Entry* e : ours) classes[class_of(e, modules)].first.push_back(e);
+      for (const Entry* e : theirs) classes[class_of(e, same)].second.push_back(e);
       pair_classes(classes, partners_);
       continue;
     }

@@ -138,6 +138,20 @@ class Pairing {
   std::set<const ModuleNode*> taken_;
 };
 
+// The node of a path; made where there is none.
+ModuleNode* node_at(ModuleNode& root, std::string_view path) {
+  ModuleNode* at = &root;
+  for (const std::string_view part : split(path, '.')) {
+    ModuleNode* next = at->child(part);
+    if (!next) {
+      next = at->children.emplace_back(std::make_unique<ModuleNode>()).get();
+      next->path = at->path.empty() ? std::string(part) : at->path + "." + std::string(part);
+    }
+    at = next;
+  }
+  return at;
+}
+
 }  // namespace
 
 std::vector<const ModuleNode*> all_below(const ModuleNode& node) {
@@ -159,16 +173,11 @@ std::string_view ModuleNode::name() const {
 std::unique_ptr<ModuleNode> module_tree(const DumpFile& dump) {
   auto root = std::make_unique<ModuleNode>();
   for (const Entry& e : dump.entries) {
-    if (!e.is_module || e.direction != Direction::Forward || e.path.empty()) continue;
-    ModuleNode* at = root.get();
-    for (const std::string_view part : split(e.path, '.')) {
-      ModuleNode* next = at->child(part);
-      if (!next) {
-        next = at->children.emplace_back(std::make_unique<ModuleNode>()).get();
-        next->path = at->path.empty() ? std::string(part) : at->path + "." + std::string(part);
-      }
-      at = next;
-    }
+    if (e.direction != Direction::Forward) continue;
+    // A dump of functions alone may say by which modules they are called.
+    if (!e.is_module && e.caller && !e.caller->empty()) node_at(*root, *e.caller);
+    if (!e.is_module || e.path.empty()) continue;
+    ModuleNode* const at = node_at(*root, e.path);
     if (!at->kind.empty()) continue;  // a further call
     at->kind = e.kind;
     for (const Record& r : e.records)

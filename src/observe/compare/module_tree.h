@@ -24,7 +24,7 @@ struct ModuleNode {
   std::string_view name() const;  // the last part of its path
 };
 
-// Of the modules that are called in a dump.
+// Of the modules that are called in a dump, or call the functions in it.
 std::unique_ptr<ModuleNode> module_tree(const DumpFile& dump);
 
 // What lies below a module, in order.

@@ -141,6 +141,7 @@ class Rows {
     put("Data_name",
         fmt::format("['{}', '{}']", r.npu->data_name.empty() ? "-1" : r.npu->data_name,
                     r.bench && !r.bench->data_name.empty() ? r.bench->data_name : "-1"));
+    if (f && !f->unreadable.empty()) table_.unreadable[table_.rows.size()] = f->unreadable;
     const char* const no = r.bench ? "unsupported" : kNone;
     const auto of = [&](std::optional<double> ElementFigures::*figure) {
       return f ? text_of(f->*figure, f->problem.empty() ? "unsupported" : f->problem.c_str()) : no;

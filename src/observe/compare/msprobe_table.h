@@ -1,6 +1,7 @@
 // The table that msprobe 26.2 makes of two dumps: its columns, its figures, its verdicts.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct Table {
   std::vector<std::vector<std::string>> rows;
   // Of each row, the call that it is of; rows of one call follow one another.
   std::vector<const EntryPair*> calls;
+  std::map<std::size_t, std::string> unreadable = {};  // of a row, why its elements are not there
 
   std::size_t column(std::string_view name) const;  // there is one
 };

@@ -35,10 +35,14 @@ std::optional<double> share_of(std::string_view text) {
   return parse_double(text);
 }
 
-// As Python prints a list in JSON; no message needs an escape.
+// As Python prints a list in JSON.
 std::string list_of(const std::vector<std::string>& messages) {
   std::string text = "[";
-  for (const std::string& m : messages) text += (text.size() > 1 ? ", \"" : "\"") + m + "\"";
+  for (const std::string& m : messages) {
+    text += text.size() > 1 ? ", \"" : "\"";
+    for (const char c : m) text += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+    text += '"';
+  }
   return text + "]";
 }
 
@@ -65,6 +69,9 @@ class Call {
       return finish();
     }
     judge_infinities();
+    for (const auto& [row, why] : table_.unreadable)
+      if (row >= begin_ && !(has_no_inputs_ && is_input(row)))
+        say(row, Error, "The elements cannot be read: " + why + ".");
     if (!has_no_inputs_) mode == Mode::Tensor ? judge_ratios() : judge_norms();
     judge_equal("NPU Requires_grad", "Bench Requires_grad",
                 "The Required_Grad of NPU and Bench are inconsistent", has_no_inputs_);
@@ -83,6 +90,10 @@ class Call {
   std::string& at(std::size_t row, std::string_view column) {
     return table_.rows[row][table_.column(column)];
   }
+  bool is_tensor(std::size_t row) {
+    const std::string& type = at(row, "NPU Dtype");
+    return type != "N/A" && type.find("class") == std::string::npos;
+  }
   bool has_bench(std::size_t row) { return at(row, "Bench Name") != "N/A"; }
   void say(std::size_t row, Level level, const std::string& text) {
     levels_[row - begin_] = std::max<int>(levels_[row - begin_], level);
@@ -93,6 +104,7 @@ class Call {
     rows.insert(rows.end(), outputs_.begin(), outputs_.end());
     return rows;
   }
+  bool is_input(std::size_t row) const { return std::ranges::find(inputs_, row) != inputs_.end(); }
   // The least or the most of a column that are numbers, beginning with what nothing differs at.
   double extreme(const std::vector<std::size_t>& rows, std::string_view column, bool is_least) {
     double v = is_least ? 1 : 0;
@@ -102,12 +114,16 @@ class Call {
     return v;
   }
 
+  // Whether the first run's extreme is no number, and the second's not the same one: msprobe looks
+  // at neither the sign nor which of the two extremes it is.
+  bool is_alone_infinite(std::size_t row, const std::string& extreme) {
+    const std::string ours = lower(trim(at(row, "NPU " + extreme)));
+    return is_no_number(ours) && ours != lower(trim(at(row, "Bench " + extreme)));
+  }
   void judge_infinities() {
-    for (const std::size_t row : compared(has_no_inputs_)) {
-      if (is_no_number(at(row, "Bench max")) || is_no_number(at(row, "Bench min"))) continue;
-      if (is_no_number(at(row, "NPU max")) || is_no_number(at(row, "NPU min")))
+    for (const std::size_t row : compared(has_no_inputs_))
+      if (is_alone_infinite(row, "max") || is_alone_infinite(row, "min"))
         say(row, Error, "There is nan/inf/-inf in the maximum or minimum value of NPU.");
-    }
   }
   void judge_norms() {
     if (extreme(inputs_, "NormRelativeErr", false) >= 0.1) return;
@@ -155,6 +171,8 @@ class Call {
   void judge_hashes() {
     for (const std::size_t row : compared(has_no_inputs_)) {
       const std::string &n = at(row, "NPU MD5"), &b = at(row, "BENCH MD5");
+      if (n == "N/A" && b == "N/A" && is_tensor(row) && has_bench(row))
+        say(row, Warning, "Neither dump has a CRC-32 value of it.");
       if (n == b) continue;
       if (n == "N/A" || b == "N/A")
         say(row, Warning, "The parameter of NPU does not match the bench.");

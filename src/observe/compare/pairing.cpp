@@ -136,21 +136,25 @@ void exchange_operands(const Entry& npu, std::vector<RecordPair>& pairs) {
 // Pairs the records of two calls: those of the map as it says, named ones by name, tensors of one
 // kind in order, others by their place.
 std::vector<RecordPair> pair_records(const Entry& npu, const Entry& bench,
-                                     const MappedValues& mapped) {
+                                     const MappedValues& mapped, std::string_view by) {
   std::vector<RecordPair> pairs;
   std::set<const Record*> taken = mapped.targets();
-  const auto pair_first = [&](RecordPair& pair, const auto& fits) {
+  const auto pair_first = [&](RecordPair& pair, std::string_view by, const auto& fits) {
     if (pair.bench) return;
     for (const Record& b : bench.records) {
       if (b.part != pair.npu->part || taken.contains(&b) || !fits(*pair.npu, b)) continue;
       pair.bench = &b;
+      pair.matched_by = is_named(b.part) && pair.npu->own != b.own ? "synonym" : by;
       taken.insert(&b);
       return;
     }
   };
-  for (const Record& r : npu.records) pairs.push_back({&r, mapped.partner_of(r)});
+  for (const Record& r : npu.records) {
+    const Record* const said = mapped.partner_of(r);
+    pairs.push_back({&r, said, said ? "map" : ""});
+  }
   for (RecordPair& p : pairs)  // what has the same place, and may be the same there
-    pair_first(p, [](const Record& n, const Record& b) {
+    pair_first(p, by, [](const Record& n, const Record& b) {
       if (is_named(n.part)) return plain_parameter(n.own) == plain_parameter(b.own);
       return n.own == b.own && n.is_tensor == b.is_tensor &&
              (!n.is_tensor || (n.elements() == b.elements() && is_float(n) == is_float(b)));
@@ -158,12 +162,12 @@ std::vector<RecordPair> pair_records(const Entry& npu, const Entry& bench,
   // A program may lack a result of an op of Aloft's; another is no stand-in for it.
   const bool are_counted = !npu.tap.empty() && !bench.tap.empty();
   for (RecordPair& p : pairs)  // tensors elsewhere in the list
-    pair_first(p, [&](const Record& n, const Record& b) {
+    pair_first(p, "size", [&](const Record& n, const Record& b) {
       return !are_counted && !is_named(n.part) && n.is_tensor && b.is_tensor &&
              is_float(n) == is_float(b) && n.elements() == b.elements();
     });
   for (RecordPair& p : pairs)  // of another size, at the same place
-    pair_first(p, [](const Record& n, const Record& b) {
+    pair_first(p, by, [](const Record& n, const Record& b) {
       return !is_named(n.part) && n.own == b.own && n.is_tensor == b.is_tensor &&
              is_float(n) == is_float(b);
     });
@@ -227,7 +231,7 @@ void add_fused(const DumpFile& npu, const DumpFile& bench, const ModuleNode& our
         const auto it = calls.find(CallKey(paths[0], e.direction, e.call));
         if (it == calls.end()) continue;
         EntryPair pair{one_in_npu ? &e : it->second, one_in_npu ? it->second : &e, {}};
-        pair.records = pair_records(*pair.npu, *pair.bench, mapped);
+        pair.records = pair_records(*pair.npu, *pair.bench, mapped, "fused");
         // Behind what it is made of, in place of what has no partner.
         const auto at = std::ranges::find_if(pairs.entries, [&](const EntryPair& p) {
           return one_in_npu ? p.npu == &e
@@ -248,6 +252,54 @@ void add_fused(const DumpFile& npu, const DumpFile& bench, const ModuleNode& our
   }
 }
 
+// The modules of which the map says what they are in the other run.
+std::set<std::string> modules_of_map(const ModuleNode& npu, const ModuleNode& bench,
+                                     const NameMap& map) {
+  std::set<std::string> said;
+  const MappedModules mapped(npu, bench, map);
+  for (const ModuleNode* n : all_below(npu))
+    if (mapped.other_name_of(*n)) said.insert(n->path);
+  return said;
+}
+
+// Whether two paths are one, up to what all paths of a run begin with.
+bool is_same_path(std::string_view a, std::string_view b) {
+  if (a.size() < b.size()) std::swap(a, b);
+  if (b.empty() || !a.ends_with(b)) return a == b;
+  return a.size() == b.size() || a[a.size() - b.size() - 1] == '.';
+}
+
+std::string_view how_matched(const Entry& npu, const Entry& bench, const MappedValues& mapped,
+                             const std::set<std::string>& said) {
+  if (mapped.partner_of(npu) || (npu.is_module && said.contains(npu.path))) return "map";
+  const bool is_same = npu.is_module ? is_same_path(npu.path, bench.path) : npu.name == bench.name;
+  return is_same ? "name" : "structure";
+}
+
+std::string_view last_part(std::string_view path) { return path.substr(path.rfind('.') + 1); }
+
+// Not those that lie below one with another name, and have their own.
+std::vector<Pairs::Renamed> renamed_modules(const std::map<std::string, std::string>& modules,
+                                            const std::set<std::string>& said) {
+  std::vector<Pairs::Renamed> all;
+  for (const auto& [n, b] : modules) {
+    if (is_same_path(n, b)) continue;
+    const auto outer = modules.find(n.substr(0, std::min(n.rfind('.'), n.size())));
+    const bool is_below = outer != modules.end() && last_part(n) == last_part(b) &&
+                          b.starts_with(outer->second + ".");
+    if (!is_below) all.push_back({n, b, said.contains(n) ? "map" : "structure"});
+  }
+  return all;
+}
+
+void add_renamed_parameters(Pairs& pairs) {
+  for (const EntryPair& p : pairs.entries)
+    for (const RecordPair& r : p.records)
+      if (r.npu && r.bench && r.npu->part == Part::Parameter && r.npu->own != r.bench->own)
+        pairs.renamed.push_back(
+            {p.npu->path + "." + r.npu->own, p.bench->path + "." + r.bench->own, r.matched_by});
+}
+
 }  // namespace
 
 bool RecordPair::has_same_size() const {
@@ -266,6 +318,7 @@ Pairs pair_dumps(const DumpFile& npu, const DumpFile& bench, const NameMap& map)
     named.emplace(b.name, &b);
   }
   const MappedValues mapped(npu, bench, map.values());
+  const std::set<std::string> said = modules_of_map(*ours, *theirs, map);
   Pairs pairs;
   pairs.fits = map.values().empty() ? MappedModules(*ours, *theirs, map).fits() : mapped.fits();
   refuse_if_useless(map, pairs.fits, npu);
@@ -292,7 +345,7 @@ Pairs pair_dumps(const DumpFile& npu, const DumpFile& bench, const NameMap& map)
     }
     EntryPair pair{&n, partner, {}};
     if (partner)
-      pair.records = pair_records(n, *partner, mapped);
+      pair.records = pair_records(n, *partner, mapped, how_matched(n, *partner, mapped, said));
     else
       for (const Record& r : n.records) pair.records.push_back({&r, nullptr});
     pairs.entries.push_back(std::move(pair));
@@ -300,6 +353,8 @@ Pairs pair_dumps(const DumpFile& npu, const DumpFile& bench, const NameMap& map)
   for (const Entry& b : bench.entries)
     if (!taken.contains(&b)) pairs.only_bench.push_back(&b);
   add_fused(npu, bench, *ours, *theirs, modules, mapped, pairs);
+  pairs.renamed = renamed_modules(modules, said);
+  add_renamed_parameters(pairs);
   return pairs;
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <deque>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "observe/compare/dump_file.h"
@@ -13,6 +15,10 @@ namespace aloft::compare {
 struct RecordPair {
   const Record* npu = nullptr;
   const Record* bench = nullptr;
+  // By what they were found to belong together: "name", "map", "structure" (of their modules, or
+  // of what functions do where), "fused" (one module and several), "synonym" (of another
+  // framework's parameters) or "size" (at another place of the call); "" of none.
+  std::string_view matched_by = {};
   // Whether both have as many elements; a weight may lie transposed, a batch be folded.
   bool has_same_size() const;
 };
@@ -28,6 +34,12 @@ struct Pairs {
   std::vector<const Entry*> only_bench;
   std::deque<Entry> made;     // entries of several modules as one (fused_modules.h)
   std::vector<LineFit> fits;  // of each line of the map
+  // Modules, and parameters ("fc.gamma"), that are the same by other than their names.
+  struct Renamed {
+    std::string npu, bench;
+    std::string_view by;
+  };
+  std::vector<Renamed> renamed = {};
 };
 
 // The dumps outlive the result. Modules are paired by pair_modules(), their calls by number;

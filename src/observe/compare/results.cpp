@@ -14,7 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kOurColumns[] = {"Difference", "Difference of", "Allowed", "Max ULP"};
+constexpr const char* kOurColumns[] = {"Difference", "Difference of", "Allowed", "Max ULP",
+                                       "Matched by"};
 
 std::string quoted(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
@@ -33,8 +34,11 @@ Json number(double v) {
 
 Json side_of(const Record* r) {
   if (!r) return nullptr;
-  return {{"name", r->name},    {"dtype", r->type},     {"shape", r->shape},   {"max", r->max.text},
-          {"min", r->min.text}, {"mean", r->mean.text}, {"norm", r->norm.text}};
+  Json side = {{"name", r->name},     {"dtype", r->type},   {"shape", r->shape},
+               {"max", r->max.text},  {"min", r->min.text}, {"mean", r->mean.text},
+               {"norm", r->norm.text}};
+  if (!r->hash.empty()) side["md5"] = r->hash;
+  return side;
 }
 
 Json record_of(const Compared& c) {
@@ -44,7 +48,8 @@ Json record_of(const Compared& c) {
           {"difference", number(c.difference.size)},
           {"of", c.difference.of},
           {"allowed", number(c.difference.allowed)},
-          {"diverges", c.difference.is_more()}};
+          {"diverges", c.difference.is_more()},
+          {"matched_by", c.records.matched_by}};
 }
 
 // What the module that computes otherwise was given, in both runs; where that is the model itself,
@@ -73,13 +78,17 @@ WholeTable whole_table(const Comparison& c, const ElementsOf& elements_of) {
   std::map<std::string_view, const Compared*> by_name;
   for (const Compared& one : c.compared)
     if (one.records.npu) by_name.emplace(one.records.npu->name, &one);
+  std::map<std::string_view, std::string_view> matched_by;
+  for (const EntryPair& p : c.pairs.entries)
+    for (const RecordPair& r : p.records)
+      if (r.npu) matched_by.emplace(r.npu->name, r.matched_by);
   WholeTable table{c.table.columns, {}};
   table.columns.insert(table.columns.end(), std::begin(kOurColumns), std::end(kOurColumns));
   for (const std::vector<std::string>& row : c.table.rows) {
     std::vector<std::string> cells = row;
     const auto it = by_name.find(row[0]);
     if (it == by_name.end()) {
-      cells.insert(cells.end(), std::size(kOurColumns), "");
+      cells.insert(cells.end(), std::size(kOurColumns) - 1, "");
     } else {
       const Difference& d = it->second->difference;
       const ElementFigures* const e = elements_of(it->second->records);
@@ -87,6 +96,7 @@ WholeTable whole_table(const Comparison& c, const ElementsOf& elements_of) {
       cells.push_back(shortest(d.allowed));
       cells.push_back(e && e->max_ulps ? shortest(*e->max_ulps) : "");
     }
+    cells.emplace_back(matched_by[row[0]]);
     table.rows.push_back(std::move(cells));
   }
   return table;
@@ -137,9 +147,15 @@ Json json_of(const Comparison& c) {
                     {"text", t.text},
                     {"difference", number(t.size)},
                     {"allowed", number(t.allowed)}});
+  Json renamed = Json::array(), unreadable = Json::array();
+  for (const Pairs::Renamed& r : c.pairs.renamed)
+    renamed.push_back({{"npu", r.npu}, {"bench", r.bench}, {"by", r.by}});
+  for (const Unreadable& u : c.unreadable)
+    unreadable.push_back({{"name", u.name}, {"file", u.file.string()}, {"why", u.why}});
   return {{"sentence", c.sentence},          {"npu", c.npu.file.string()},
           {"bench", c.bench.file.string()},  {"divergence", std::move(divergence)},
-          {"loop", std::move(loop)},         {"compared", std::move(compared)},
+          {"loop", std::move(loop)},         {"unreadable", std::move(unreadable)},
+          {"renamed", std::move(renamed)},   {"compared", std::move(compared)},
           {"only_npu", std::move(only_npu)}, {"only_bench", std::move(only_bench)}};
 }
 

@@ -9,6 +9,7 @@
 #include "files/xlsx.h"
 #include "observe/compare/divergence.h"
 #include "observe/compare/msprobe_table.h"
+#include "observe/compare/tensor_reader.h"
 
 namespace aloft::compare {
 
@@ -20,12 +21,13 @@ struct Comparison {
   Table table;
   std::vector<Compared> compared;
   std::vector<TrainingDifference> loop;  // what the training loops say that is not the same
+  std::vector<Unreadable> unreadable;    // files of elements
   std::optional<Divergence> divergence;
   std::string sentence;
 };
 
-// msprobe's table with four columns of ours behind: how far a value is off, in what, what is
-// allowed, and units in the last place.
+// msprobe's table with columns of ours behind: how far a value is off, in what, what is allowed,
+// units in the last place, and by what the two were found to belong together.
 struct WholeTable {
   std::vector<std::string> columns;
   std::vector<std::vector<std::string>> rows;

@@ -1,6 +1,9 @@
 #include "observe/compare/tensor_reader.h"
 
+#include <utility>
+
 #include "base/error.h"
+#include "base/text.h"
 #include "files/npy.h"
 #include "files/torch_file.h"
 #include "files/zip_entry.h"
@@ -21,12 +24,24 @@ using Bytes = std::span<const std::byte>;
       .advice("make the dump again");
 }
 
+// "neither torch.save's file nor numpy's"; of others' errors what they are, too.
+std::string why_of(const Error& e) {
+  std::string why = e.code() == "E0650" ? "" : e.headline();
+  for (const std::string_view line : split(e.what(), '\n')) {
+    std::string_view fact = trim(line);
+    if (fact == line || !fact.starts_with("saw ")) continue;
+    why += (why.empty() ? "" : ": ") + std::string(trim(fact.substr(4)));
+  }
+  return why;
+}
+
 Elements of_torch(Bytes bytes, const std::string& file) {
   const TorchFile saved = TorchFile::parse(bytes, file);
   return torch_elements(saved, saved.root(), bytes, file);
 }
 
 Elements read_elements(const Path& file, const Record& record) {
+  if (!path_exists(file)) refuse(file, "no such file");
   const MappedFile mapped(file);
   const Bytes bytes = mapped.bytes();
   if (!is_zip(bytes) && !is_npy(bytes)) refuse(file, "neither torch.save's file nor numpy's");
@@ -66,10 +81,29 @@ const ElementFigures* TensorReader::figures(const RecordPair& pair) {
   if (known != known_.end()) return known->second.get();
   std::unique_ptr<ElementFigures>& figures = known_[pair.npu];
   const Path ours = npu_.elements_of(*pair.npu), theirs = bench_.elements_of(*pair.bench);
-  if (!ours.empty() && !theirs.empty() && path_exists(ours) && path_exists(theirs))
-    figures = std::make_unique<ElementFigures>(
-        figures_of(read_elements(ours, *pair.npu), read_elements(theirs, *pair.bench)));
+  // Of a dump that was moved without its folder of elements the statistics are left.
+  if (!ours.empty() && !theirs.empty() && path_exists(ours.parent_path()) &&
+      path_exists(theirs.parent_path()))
+    figures = std::make_unique<ElementFigures>(compared(pair, ours, theirs));
   return figures.get();
+}
+
+ElementFigures TensorReader::compared(const RecordPair& pair, const Path& ours,
+                                      const Path& theirs) {
+  Elements elements[2];
+  std::string why;
+  const std::pair<const Record*, const Path*> sides[] = {{pair.npu, &ours}, {pair.bench, &theirs}};
+  for (int i = 0; i < 2; ++i) try {
+      elements[i] = read_elements(*sides[i].second, *sides[i].first);
+    } catch (const Error& e) {
+      why = why_of(e);
+      unreadable_.push_back({sides[i].first->name, *sides[i].second, why});
+    }
+  if (why.empty()) return figures_of(elements[0], elements[1]);
+  ElementFigures none;
+  none.problem = "unreadable";
+  none.unreadable = why;
+  return none;
 }
 
 }  // namespace aloft::compare

@@ -3,24 +3,38 @@
 
 #include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "observe/compare/dump_file.h"
 #include "observe/compare/elements.h"
 
 namespace aloft::compare {
 
+// A file of elements that is not what its dump says, or cannot be read.
+struct Unreadable {
+  std::string name;  // of the record
+  Path file;
+  std::string why;
+};
+
 // Looks up what the elements of pairs say, each once. Both dumps outlive it.
 class TensorReader {
  public:
   TensorReader(const DumpFile& npu, const DumpFile& bench) : npu_(npu), bench_(bench) {}
 
-  // Null where a side has no file of elements. DataError E0650 where a file is not what the dump
-  // says of it.
+  // Null where a side has no file of elements. Of a file that is not what the dump says of it, or
+  // that cannot be read, the figures say that alone.
   const ElementFigures* figures(const RecordPair& pair);
+  // Those so far, in the order in which they were met.
+  const std::vector<Unreadable>& unreadable() const { return unreadable_; }
 
  private:
+  ElementFigures compared(const RecordPair& pair, const Path& ours, const Path& theirs);
+
   const DumpFile &npu_, &bench_;
   std::map<const Record*, std::unique_ptr<ElementFigures>> known_;  // by the first run's record
+  std::vector<Unreadable> unreadable_;
 };
 
 // The elements of a file that torch.save or numpy.save wrote, of a tensor of that type

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
+#include <tuple>
 
 #include "base/error.h"
 #include "observe/probe/tap_words.h"
@@ -53,6 +55,8 @@ Json exponents_in(const std::vector<std::int64_t>& counts) {
 bool has_part(std::string_view entry, std::string_view part) {
   return entry.find(part) != std::string_view::npos;
 }
+
+bool is_op(std::string_view entry) { return entry.starts_with("Torch."); }
 
 // An entry without records, with all lists that its kind has.
 Json empty_entry(std::string_view entry) {
@@ -122,7 +126,43 @@ Dump::Dump(std::vector<LookedAt> values, const std::vector<DumpedModule>& module
     const std::string& entry = places_.back().entry;
     if (std::ranges::find(entries_, entry) == entries_.end()) entries_.push_back(entry);
   }
+  if (level_ == "mix") order_entries();
   chosen_.assign(values_.size(), true);
+}
+
+// msprobe writes a call where it ends: a module behind the ops in it, and before those that follow.
+// Modules that end with the same op stay in the order in which they end.
+void Dump::order_entries() {
+  struct Ends {
+    std::optional<std::size_t> given, taken;
+  };
+  std::map<std::string_view, Ends> ends;
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    const Place& place = places_[i];
+    if (place.list == "parameters") continue;  // there before anything is computed
+    const bool is_given = place.list.empty() || place.list == "output";
+    auto& end = is_given ? ends[place.entry].given : ends[place.entry].taken;
+    // An op may give more than its module does, such as a norm its means.
+    const bool is_further = is_op(place.entry) && end;
+    if (!is_further) end = std::max(end.value_or(0), values_[i].order);
+  }
+  struct Placed {
+    std::tuple<bool, std::size_t, bool> key;
+    std::string entry;
+  };
+  std::vector<Placed> placed;
+  for (const bool is_forward : {true, false}) {
+    std::size_t last = 0;  // where one ends of which nothing is seen
+    for (const std::string& entry : entries_) {
+      if (has_part(entry, kForward) != is_forward) continue;
+      const Ends& end = ends[entry];
+      last = end.given ? *end.given : end.taken ? *end.taken : last;
+      placed.push_back({{!is_forward, last, !is_op(entry)}, entry});
+    }
+  }
+  std::ranges::stable_sort(placed, {}, &Placed::key);
+  entries_.clear();
+  for (Placed& p : placed) entries_.push_back(std::move(p.entry));
 }
 
 void Dump::keep(const std::vector<bool>& chosen) {
@@ -251,7 +291,7 @@ nlohmann::ordered_json Dump::with_records(
 Json Dump::taps() const {
   Json names = Json::object();
   for (std::size_t i = 0; i < values_.size(); ++i) {
-    if (!chosen_[i] || !places_[i].entry.starts_with("Torch.")) continue;
+    if (!chosen_[i] || !is_op(places_[i].entry)) continue;
     names[places_[i].entry].push_back(values_[i].name);
   }
   return names;
@@ -281,7 +321,7 @@ nlohmann::ordered_json Dump::construct() const {
     }
   for (std::size_t i = 0; i < values_.size(); ++i) {
     const std::string& entry = places_[i].entry;
-    if (!chosen_[i] || !entry.starts_with("Torch.") || parents.contains(entry)) continue;
+    if (!chosen_[i] || !is_op(entry) || parents.contains(entry)) continue;
     const bool is_backward = values_[i].phase != Phase::Forward;
     parents[entry] =
         parent_of_call(function_of(values_[i].name), is_backward ? kBackward : kForward, "0");

@@ -62,6 +62,7 @@ class Dump {
   Place place_of_call(std::string_view name) const;
   Place place_of_parameter(std::string_view name) const;
   Place place_of_op(const LookedAt& value);
+  void order_entries();
   std::string class_of(std::string_view path) const;
   nlohmann::ordered_json parent_of_call(std::string_view path, std::string_view direction,
                                         const std::string& call) const;

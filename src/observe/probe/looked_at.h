@@ -23,7 +23,7 @@ struct LookedAt {
   Phase phase = Phase::Forward;
   std::string file;  // of the call that computes it, where the user's program says
   int line = 0;
-  std::size_t order = 0;       // of what computes it: the number of the instruction
+  std::size_t order = 0;       // of what computes it: the number of the instruction, or eager call
   bool has_exponents = false;  // the counts of exponents stand behind the numbers
 };
 

@@ -68,6 +68,17 @@ if (data.divergence) table("inputs", data.divergence.inputs);
 byId("filter").addEventListener("input", show);
 byId("which").addEventListener("change", show);
 show();
+// Of rows of texts, each a list.
+function listed(section, id, rows) {
+  byId(section).hidden = rows.length === 0;
+  for (const texts of rows.slice(0, kShown)) {
+    const line = document.createElement("tr");
+    for (const text of texts) line.append(element("td", "mono", text));
+    byId(id).append(line);
+  }
+}
+listed("unread", "unreadable", data.unreadable.map((u) => [u.name, u.file, u.why]));
+listed("matched", "renamed", data.renamed.map((r) => [r.npu, r.bench, `by ${r.by}`]));
 byId("alone").hidden = data.only_npu.length + data.only_bench.length === 0;
 for (const [run, names] of [["NPU", data.only_npu], ["Bench", data.only_bench]])
   for (const name of names.slice(0, kShown)) {
