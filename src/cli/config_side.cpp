@@ -218,10 +218,12 @@ Side side_of_recipe(const std::string& path, const SideOptions& o) {
   const Recipe recipe = load_recipe(path);
   add_environment(side);
   // As the recipe says, or as a run would find it here: a run has recorded the same.
-  if (!recipe.train.device.empty()) side.environment["ALOFT_DEVICE"] = recipe.train.device;
+  const auto set = side.environment.find("ALOFT_DEVICE");
+  side.in_use["device"] = !recipe.train.device.empty()    ? recipe.train.device
+                          : set != side.environment.end() ? set->second
+                                                          : "cpu";
   const std::int64_t threads = recipe.train.threads;
-  side.environment["OMP_NUM_THREADS"] =
-      std::to_string(threads > 0 ? threads : host_threads().count());
+  side.in_use["threads"] = std::to_string(threads > 0 ? threads : host_threads().count());
   const auto data = data_of(path, o, [&] { return source_of(recipe).open(recipe, true); });
   add_of_recipe(side, recipe, json_of(recipe), data.get(), o);
   return side;
@@ -240,9 +242,9 @@ Side side_of_run(const Path& run, const SideOptions& o) {
   if (const auto it = record.find("aloft"); it != record.end() && it->is_string())
     side.packages["aloft"] = it->get<std::string>();
   if (const auto it = record.find("threads"); it != record.end())
-    side.environment["OMP_NUM_THREADS"] = it->dump();
+    side.in_use["threads"] = it->dump();
   if (const std::string device = recorded_device(record); !device.empty())
-    side.environment["ALOFT_DEVICE"] = device;
+    side.in_use["device"] = device;
   return side;
 }
 

@@ -25,6 +25,7 @@
 #include "runtime/threads.h"
 #include "train/overflow_changes.h"
 #include "train/trainer.h"
+#include "train/written_file.h"
 
 namespace aloft::cli {
 namespace {
@@ -77,6 +78,11 @@ void print_overflows(const Path& file, const Path& run) {
   if (!found.empty()) try_changes(all, file, run);
 }
 
+std::string written_in(const Path& folder) {
+  const auto written = read_written(folder);
+  return written ? ": " + written->text() : std::string();
+}
+
 // Of a recipe's run, or of a model's pass over tokens: what it is asked for, and where it goes.
 struct Asked {
   std::vector<Override> overrides;
@@ -85,16 +91,18 @@ struct Asked {
 
 Asked asked_of(const Options& o) {
   Asked asked{overrides_of(o.recipe), o.out};
+  std::vector<Override> of_config;
   if (!o.config.empty()) {
-    const MsprobeConfig config = read_msprobe_config(o.config);
-    asked.overrides.insert(asked.overrides.end(), config.probe.begin(), config.probe.end());
+    const MsprobeConfig config = read_msprobe_config(o.config, o.task);
+    of_config = config.probe;
     if (asked.out.empty()) asked.out = config.dump_path;
   }
   if (asked.out.empty())
     throw UserError("E0700", "where the steps' folders go is not said")
         .need("--out DIR, or a config.json with a dump_path");
-  const std::string task = o.task.empty() && o.config.empty() ? "statistics" : o.task;
-  for (Override& set : overrides_of_probe(task)) asked.overrides.push_back(std::move(set));
+  if (o.config.empty())
+    for (Override& set : overrides_of_probe(o.task.empty() ? "statistics" : o.task))
+      asked.overrides.push_back(std::move(set));
   if (!o.level.empty()) asked.overrides.push_back({"probe.level", '"' + o.level + '"'});
   if (!o.looked_at.empty()) {
     std::string list;
@@ -102,6 +110,7 @@ Asked asked_of(const Options& o) {
       list += (list.empty() ? "" : ", ") + std::to_string(step);
     asked.overrides.push_back({"probe.at", "[" + list + "]"});
   }
+  asked.overrides = with_said(std::move(of_config), asked.overrides);
   return asked;
 }
 
@@ -201,8 +210,8 @@ ExitCode probe_run(const Options& o) {
   if (recipe.probe.task == "structure")
     print_result("which call lies in which is in {}; no step was made\n", out);
   else
-    print_result("{}; what {} held is in {}\n", steps_of(r.steps), r.steps == 1 ? "it" : "they",
-                 out);
+    print_result("{}; what {} held is in {}{}\n", steps_of(r.steps), r.steps == 1 ? "it" : "they",
+                 out, written_in(out));
   if (is_found()) print_overflows(overflows, t.out);
   return r.exit;
 }

@@ -14,9 +14,11 @@
 #include "ops/constant.h"
 #include "recipe/memory_need.h"
 #include "tasks/loss_text.h"
+#include "train/overflow_file.h"
 #include "train/probe_taps.h"
 #include "train/probe_writer.h"
 #include "train/step_values.h"
+#include "train/written_file.h"
 #include "types/statistics.h"
 
 namespace aloft::cli {
@@ -50,18 +52,10 @@ AskedTaps asked_of(const ProbeSection& probe, models::CausalLm& model) {
 // Where the pass stops to be finite, in the file that steps of a recipe have it in.
 void write_overflow(const ProbedModel& probed, const Program& program,
                     std::span<const double> all) {
-  using Json = nlohmann::ordered_json;
-  const Json first = probe::OverflowFinder(program).first(all);
-  Json found = Json::array();
-  if (!first.is_null())
-    found.push_back({{"step", 0}, {"skipped", false}, {"loss_scale", 1}, {"first", first}});
-  const Json file = {{"task", "overflow"},
-                     {"precision", print_precision(precision_of(probed.precision))},
-                     {"steps", 1},
-                     {"found", std::move(found)}};
-  make_folder(probed.out);
-  write_file_atomic(Path(probed.out) / "overflow.json",
-                    file.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  const nlohmann::ordered_json first = probe::OverflowFinder(program).first(all);
+  OverflowFile file(probed.out, print_precision(precision_of(probed.precision)));
+  file.add(0, first, {{"skipped", false}, {"loss_scale", 1}});
+  file.finish();
   print_result("{}\n", first.is_null() ? "everything that the model computed is finite"
                                        : probe::overflow_text(first));
 }
@@ -107,7 +101,9 @@ ExitCode probe_model(const ProbedModel& probed) {
   const float loss = programs.output<float>(kProgram, "loss").item();
   writer.write(0, seen, {all.data(), all.size()}, {{"loss", loss}});
   writer.finish();
-  print_result("loss {}; what the model computed is in {}\n", loss_text(loss), probed.out);
+  const auto written = read_written(probed.out);
+  print_result("loss {}; what the model computed is in {}: {}\n", loss_text(loss), probed.out,
+               written ? written->text() : "nothing");
   return ExitCode::Ok;
 }
 

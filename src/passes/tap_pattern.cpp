@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kParameter = "parameter:", kCall = "call:", kGradient = ".gradient";
 constexpr std::string_view kUpdate = ".update";
-constexpr std::string_view kInput = ".input", kOutput = ".output";
+constexpr std::string_view kInput = ".input", kOutput = ".output", kPerhaps = "perhaps:";
 
 std::string_view without_prefix(std::string_view name) {
   return name.substr(shown_prefix(name).size());
@@ -97,6 +97,7 @@ std::string_view node_of_tap(std::string_view name) {
 std::string_view path_of_tap(std::string_view name) { return parts_of(without_prefix(name)).path; }
 
 TapPattern::TapPattern(std::string_view text) : text_(text) {
+  take(text, kPerhaps);
   std::string_view rest = text;
   shown_ = shown_prefix(rest);
   rest.remove_prefix(shown_.size());

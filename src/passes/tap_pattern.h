@@ -5,7 +5,7 @@
 //   op:gelu_tanh            every result of the op
 //   h.0.mlp/gelu_tanh       the op's results in that module; `#1` behind it: of its second call
 //   backward:op:matmul      the same of the backward phase; also forward: (taken unless one is
-//   update:*                named) and update:
+//   update:*                named) and update:; perhaps:update:* where it may mean nothing
 //   parameter:h.*.weight    the parameters of these names, and their gradients
 //   statistics:h.*.mlp      of what the pattern behind it means, the statistics (ops/statistics.h);
 //                           of parameters also those of what the step adds to them

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/text.h"
 
 namespace aloft {
@@ -13,12 +14,17 @@ namespace {
 
 using nlohmann::json;
 
+constexpr const char* kOverflow = "overflow_check";
+
 // Lists of words and of numbers as a recipe has them; JSON's quotes are TOML's.
 std::string toml_of(const json& value) { return json_text(value); }
 
 class Reading {
  public:
-  explicit Reading(const json& config) : config_(config) {}
+  Reading(const json& config, const std::string& task)
+      : config_(config), is_asked_(!task.empty()), task_(task == "overflow" ? kOverflow : task) {
+    if (!is_asked_) task_ = "statistics";
+  }
 
   MsprobeConfig run() {
     for (const auto& [key, value] : config_.items()) take(key, value);
@@ -36,36 +42,103 @@ class Reading {
     return value.is_null() || value == "" || value == json::array();
   }
 
+  void note(const std::string& text) { result_.notes.push_back(text); }
+
   void take(const std::string& key, const json& value) {
     if (key == "task") {
-      task_ = value.is_string() ? value.get<std::string>() : "";
-      if (task_ != "statistics" && task_ != "tensor" && task_ != "overflow_check" &&
-          task_ != "structure" && task_ != "acc_check")
-        refuse(key, "statistics, tensor, overflow_check, structure or acc_check");
+      take_task(value);
     } else if (key == "dump_path") {
       if (value.is_string()) result_.dump_path = value.get<std::string>();
     } else if (key == "rank") {
-      const bool has_first = is_empty(value) || value == json::array({0}) || value == 0;
-      if (!has_first) refuse(key, "[] or [0]: a run has one rank");
+      if (!has_first_rank(value)) refuse(key, "[], or a list with 0: a run has one rank");
     } else if (key == "step") {
       take_steps(value);
     } else if (key == "level") {
-      level_ = value == "L0" ? "module" : value == "L1" ? "op" : value == "mix" ? "mix" : "";
-      if (level_.empty()) refuse(key, "\"L0\", modules, \"L1\", ops, or \"mix\", both");
-    } else if (key == "extra_info" || key == "dump_enable") {
-      if (value != true) refuse(key, "true");
+      take_level(value);
+    } else if (key == "extra_info") {
+      if (!value.is_boolean())
+        refuse(key, "true or false");
+      else if (value == false)
+        note("extra_info: stack.json and construct.json are written in any case");
+    } else if (key == "dump_enable") {
+      if (!value.is_null() && value != true)
+        refuse(key, "true: it cannot be switched on while a run trains; `step` says which steps");
     } else if (key == "precision") {
       if (value != "low" && value != "high") refuse(key, "low or high: numbers are in double");
     } else if (key == "async_dump") {
       if (!value.is_boolean()) refuse(key, "true or false: files are written beside training");
+    } else if (key == "risk_level") {
+      take_risk(value);
+    } else if (key == "custom_op_namespaces") {
+      if (!is_empty(value)) note(key + ": ops of any origin are looked at");
+    } else if (key == "load") {
+      refuse(key,
+             "nothing: no input is replaced; `aloft probe acc-check` makes dumped calls again");
     } else if (!is_section(key)) {
       refuse(key, "there is no such key");
     }
   }
 
+  // Sections of tasks of this msprobe and of earlier ones: that of the task alone is read.
   static bool is_section(const std::string& key) {
-    return key == "statistics" || key == "tensor" || key == "overflow_check" ||
-           key == "structure" || key == "acc_check";
+    static constexpr std::string_view kSections[] = {
+        "statistics", "tensor",         "overflow_check", "structure",
+        "acc_check",  "diff_check",     "exception_dump", "grad_probe",
+        "nan_check",  "free_benchmark", "run_ut"};
+    return std::ranges::find(kSections, key) != std::end(kSections);
+  }
+
+  void take_task(const json& value) {
+    if (is_asked_) {
+      if (value.is_string() && value != task_)
+        note("task " + value.get<std::string>() + " is not done: the task asked for is " + task_);
+      return;
+    }
+    task_ = value.is_string() ? value.get<std::string>() : "";
+    constexpr std::string_view kOwn[] = {"statistics", "tensor", "overflow_check", "structure",
+                                         "acc_check"};
+    if (std::ranges::find(kOwn, task_) != std::end(kOwn)) return;
+    if (task_ == "nan_check" || task_ == "exception_dump")
+      refuse("task", "overflow_check, which names the first op that is not finite");
+    else if (task_ == "diff_check")
+      refuse("task", "tensor, and `aloft probe compare` of the two dumps");
+    else if (task_ == "run_ut")
+      refuse("task", "acc_check");
+    else if (task_ == "grad_probe")
+      refuse("task", "statistics, or `monitor.on = true` in the recipe");
+    else
+      refuse("task", "statistics, tensor, overflow_check, structure or acc_check");
+  }
+
+  void take_level(const json& value) {
+    if (value.is_null()) return;
+    level_ = value == "L0" ? "module" : value == "L1" ? "op" : value == "mix" ? "mix" : "";
+    if (value == "L2")
+      refuse("level", "\"L1\" with task acc_check: what each call's kernel takes and gives");
+    else if (value == "debug")
+      refuse("level", "\"L1\" or \"mix\", whose `list` names the values that a program would save");
+    else if (level_.empty())
+      refuse("level", "\"L0\", modules, \"L1\", ops, or \"mix\", both");
+  }
+
+  // Which functions are left out where no list says which are meant.
+  void take_risk(const json& value) {
+    if (is_empty(value) || value == "ALL") return;
+    if (value == "CORE")
+      is_core_ = true;
+    else if (value == "FOCUS")
+      note("risk_level FOCUS: what moves elements alone is looked at, too, as with ALL");
+    else
+      refuse("risk_level", "ALL, FOCUS or CORE");
+  }
+
+  static bool has_first_rank(const json& value) {
+    if (is_empty(value)) return true;
+    const auto is_first = [](const json& one) {
+      return one == 0 ||
+             (one.is_string() && (one == "0" || one.get<std::string>().starts_with("0-")));
+    };
+    return value.is_array() ? std::ranges::any_of(value, is_first) : is_first(value);
   }
 
   // [0, "3", "4-6"]; [] of all.
@@ -93,70 +166,125 @@ class Reading {
   // Of the task alone is its section read, as msprobe does.
   void take_section() {
     const auto found = config_.find(task_);
-    std::string task = task_ == "overflow_check" ? "overflow" : task_;
+    std::string task = task_ == kOverflow ? "overflow" : task_;
     if (found != config_.end() && !found->is_object())
       refuse(task_, "an object");
     else if (found != config_.end())
       for (const auto& [key, value] : found->items()) take_own(key, value, task);
     set("probe.task", '"' + task + '"');
-    if (!level_.empty() && task != "overflow") set("probe.level", '"' + level_ + '"');
+    if (task == "overflow" || task == "acc_check") return;
+    const bool is_mix = task == "structure" && level_ == "op";  // of ops alone there is none
+    set("probe.level", '"' + (is_mix ? "mix" : level_) + '"');
+    if (is_core_ && !has_selection()) take_core();
+  }
+
+  bool has_selection() const {
+    return std::ranges::any_of(result_.probe, [](const Override& set) {
+      return set.key == "probe.list" || set.key == "probe.scope";
+    });
+  }
+  // What msprobe calls the core: products, norms, rows of tables, attention.
+  void take_core() {
+    if (level_ == "mix") note("risk_level CORE: at level mix all ops are looked at");
+    if (level_ != "op") return;
+    set("probe.list", toml_of({"Torch.matmul.", "Torch.linear", "Torch.conv", "Torch.batch_norm",
+                               "Torch.group_norm", "Torch.layer_norm", "Torch.rms_norm",
+                               "Torch.embedding", "Torch.attention"}));
   }
 
   void take_own(const std::string& key, const json& value, std::string& task) {
     const std::string name = task_ + "." + key;
-    const bool is_dumped = task_ == "statistics" || task_ == "tensor";
-    if (is_dumped && key == "summary_mode") {
-      if (value == "md5") {
-        set("probe.summary", "\"md5\"");
+    if (task_ == "statistics" || task_ == "tensor") return take_of_dump(key, name, value, task);
+    if (task_ == "acc_check" && take_of_check(key, name, value)) return;
+    if (task_ == kOverflow && (key == "overflow_nums" || key == "check_mode"))
+      return note(name + ": every step's first op that is not finite is named");
+    if (!is_section_key(key)) return refuse(name, "there is no such key");
+    if (!is_empty(value) && value != json::array({"all"}))
+      refuse(name, "nothing: there all is looked at");
+  }
+
+  // Of the sections of statistics and tensor.
+  void take_of_dump(const std::string& key, const std::string& name, const json& value,
+                    std::string& task) {
+    if (key == "summary_mode") {
+      if (value == "md5" || value == "xor") {
+        set("probe.summary", toml_of(value));
         task = "tensor";
-      } else if (value != "statistics") {
-        refuse(name, "statistics or md5");
+      } else if (!is_empty(value) && value != "statistics") {
+        refuse(name, "statistics, md5 or xor");
       }
     } else if (task_ == "tensor" && key == "file_format") {
       if (value == "npy" || value == "pt")
         set("probe.format", toml_of(value));
       else if (!is_empty(value))
         refuse(name, "pt or npy");
-    } else if (is_empty(value) && (is_section_key(key) || key == "bench_path")) {
+    } else if (key == "diff_nums" && task_ == "tensor") {
+      note(name + ": nothing is compared while a run trains; `aloft probe compare` does it");
+    } else if (key == "bench_path" && task_ == "tensor") {
+      if (!is_empty(value)) refuse(name, "nothing: `aloft probe compare` of the two dumps does it");
+    } else if (key == "slice" || key == "request_id") {
+      if (!is_empty(value)) refuse(name, "nothing: tensors are looked at whole");
+    } else if (!is_section_key(key)) {
+      refuse(name, "there is no such key");
+    } else if (is_empty(value)) {
       return;
-    } else if (task_ == "acc_check" && key == "white_list") {
-      if (!is_empty(value)) set("probe.list", toml_of(value));
-    } else if (task_ == "acc_check" && (key == "black_list" || key == "error_data_path")) {
-      if (!is_empty(value)) refuse(name, "nothing: every call is written");
-    } else if (is_dumped && (key == "scope" || key == "list" || key == "data_mode")) {
-      if (key != "data_mode" || value != json::array({"all"}))
-        set(("probe." + key).c_str(), toml_of(value));
-    } else if (task_ == "statistics" && key == "tensor_list") {
+    } else if (key == "tensor_list") {
+      if (task_ == "tensor") return refuse(name, "nothing: `list` says which tensors are written");
       if (!is_empty(config_.at(task_).value("list", json())))
         refuse(name, "nothing beside statistics.list: one list says what is looked at");
-      set("probe.list", toml_of(value));
+      take_list("probe.list", name, value);
       task = "tensor";
-    } else if (is_section_key(key)) {
-      refuse(name, "nothing: there all is looked at");
-    } else {
-      refuse(name, "there is no such key");
+    } else if (key != "data_mode" || value != json::array({"all"})) {
+      take_list(("probe." + key).c_str(), name, value);
     }
+  }
+
+  // Of the section of acc_check; false: it has no such key.
+  bool take_of_check(const std::string& key, const std::string& name, const json& value) {
+    if (key == "white_list") {
+      if (!is_empty(value)) set("probe.list", toml_of(value));
+    } else if (key == "black_list") {
+      if (!is_empty(value)) refuse(name, "nothing; acc_check.white_list says which ops are meant");
+    } else if (key == "error_data_path") {
+      if (!is_empty(value) && value != "./")
+        note(name + ": operands and results of every call lie in the dump");
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  void take_list(const char* key, const std::string& name, const json& value) {
+    const auto is_pattern = [](const json& word) {
+      return word.is_string() && word.get<std::string>().starts_with("name-regex(");
+    };
+    if (value.is_array() && std::ranges::any_of(value, is_pattern))
+      return refuse(name, "parts of names, or patterns with * and ?: no regular expressions");
+    set(key, toml_of(value));
   }
   static bool is_section_key(const std::string& key) {
     return key == "scope" || key == "list" || key == "tensor_list" || key == "data_mode";
   }
 
   const json& config_;
-  std::string task_ = "statistics", level_;
+  bool is_asked_;
+  std::string task_, level_ = "op";  // msprobe's usual one
+  bool is_core_ = false;
   MsprobeConfig result_;
   std::vector<std::string> mistakes_;
 };
 
 }  // namespace
 
-MsprobeConfig parse_msprobe_config(std::string_view text, const std::string& name) {
+MsprobeConfig parse_msprobe_config(std::string_view text, const std::string& name,
+                                   const std::string& task) {
   const json config = parse_json(text);
   if (!config.is_object())
     throw UserError("E0729", "not a config.json of msprobe")
         .at(name)
         .saw(config.is_discarded() ? std::string(json_problem(text)) : "no object")
         .need("an object with `task`, `level`, `step` ...");
-  Reading reading(config);
+  Reading reading(config, task);
   MsprobeConfig result = reading.run();
   if (reading.mistakes().empty()) return result;
   UserError e("E0729", "msprobe's config.json asks for what Aloft has nothing for");
@@ -165,8 +293,18 @@ MsprobeConfig parse_msprobe_config(std::string_view text, const std::string& nam
   throw e;
 }
 
-MsprobeConfig read_msprobe_config(const Path& path) {
-  return parse_msprobe_config(read_file(path), path.string());
+MsprobeConfig read_msprobe_config(const Path& path, const std::string& task) {
+  MsprobeConfig config = parse_msprobe_config(read_file(path), path.string(), task);
+  for (const std::string& note : config.notes) log_warning("{}: {}", path.string(), note);
+  return config;
+}
+
+std::vector<Override> with_said(std::vector<Override> config, const std::vector<Override>& said) {
+  std::erase_if(config, [&](const Override& own) {
+    return std::ranges::find(said, own.key, &Override::key) != said.end();
+  });
+  config.insert(config.end(), said.begin(), said.end());
+  return config;
 }
 
 }  // namespace aloft

@@ -357,8 +357,7 @@ std::vector<RecipeField> fields_of_probe(ProbeSection& p) {
       {Course, "probe.histograms", "how many elements have each exponent is counted, too",
        &p.histograms},
       {Course, "probe.list",
-       "whose values are written, by names or parts of them; at level op by patterns of taps; "
-       "empty: all",
+       "whose values are written, by names or parts of them, or patterns of taps; empty: all",
        &p.list},
       {Course, "probe.scope", "... from the first of two entries to the second; empty: all",
        &p.scope},
@@ -378,11 +377,11 @@ std::vector<RecipeField> fields_of_probe(ProbeSection& p) {
        {"pt", "npy", "safetensors"}},
       {Course,
        "probe.summary",
-       "... md5: checksums of their bytes instead of files",
+       "... md5, xor: checksums of their bytes instead of files",
        &p.summary,
        0,
        0,
-       {"statistics", "md5"}},
+       {"statistics", "md5", "xor"}},
       {Course, "probe.histogram_every", "every how many-th step has these counts, from step 0 on",
        &p.histogram_every, 1, kMany},
   };

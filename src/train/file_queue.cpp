@@ -36,6 +36,7 @@ void FileQueue::run() {
     }
     next.write = nullptr;  // its bytes go
     lock.lock();
+    if (failure || !is_written) ++dropped_;
     if (failure) failure_ = std::move(failure);
     bytes_ -= next.bytes;
     changed_.notify_all();
@@ -57,6 +58,11 @@ void FileQueue::add(std::uint64_t bytes, std::function<void()> write) {
     waiting_.push_back({bytes, std::move(write)});
   }
   changed_.notify_all();
+}
+
+std::uint64_t FileQueue::dropped() const {
+  const std::scoped_lock lock(mutex_);
+  return dropped_;
 }
 
 void FileQueue::wait() {

@@ -30,6 +30,8 @@ class FileQueue {
 
   // So far: for how many seconds add() has waited for room.
   double waited_s() const { return waited_s_; }
+  // How many are not there because one could not be written: none where wait() has returned.
+  std::uint64_t dropped() const;
 
  private:
   struct Waiting {
@@ -40,12 +42,13 @@ class FileQueue {
   void throw_failure();
 
   std::uint64_t room_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Waiting> waiting_;
   std::uint64_t bytes_ = 0;  // of those, and of what is being written
   bool is_over_ = false;
   std::exception_ptr failure_;
+  std::uint64_t dropped_ = 0;
   double waited_s_ = 0;  // of the thread that adds
   std::thread thread_;
 };

@@ -12,8 +12,11 @@
 #include "base/text.h"
 #include "frontend/eager_taps.h"
 #include "frontend/onlooker.h"
+#include "frontend/programs.h"
+#include "observe/probe/overflow.h"
 #include "recipe/msprobe_config.h"
 #include "recipe/recipe.h"
+#include "train/overflow_file.h"
 #include "train/probe_taps.h"
 #include "train/probe_writer.h"
 #include "train/step_values.h"
@@ -32,22 +35,23 @@ struct Asked {
 std::string list_of(const auto& values) { return json_text(nlohmann::json(values)); }
 
 Asked read(const SessionOptions& o) {
-  std::vector<Override> set;
+  std::vector<Override> of_config, set;
   std::string out = o.out;
   const bool is_msprobes = o.config.ends_with(".json");
   if (is_msprobes) {
-    const MsprobeConfig config = read_msprobe_config(o.config);
-    set = config.probe;
+    const MsprobeConfig config = read_msprobe_config(o.config, o.task);
+    of_config = config.probe;
     if (out.empty()) out = config.dump_path;
   }
   const auto say = [&](const char* key, const std::string& value) { set.push_back({key, value}); };
-  if (!o.task.empty() || o.config.empty())
+  if (!is_msprobes && (!o.task.empty() || o.config.empty()))
     say("probe.task", '"' + (o.task.empty() ? "statistics" : o.task) + '"');
   if (!o.level.empty()) say("probe.level", '"' + o.level + '"');
   if (!o.at.empty()) say("probe.at", list_of(o.at));
   if (o.every) say("probe.every", std::to_string(*o.every));
   if (o.histograms) say("probe.histograms", *o.histograms ? "true" : "false");
   if (!o.list.empty()) say("probe.list", list_of(o.list));
+  set = with_said(std::move(of_config), set);
   const bool is_file = !o.config.empty() && !is_msprobes;
   const Recipe recipe =
       is_file ? load_recipe(o.config, set) : parse_recipe("", "observe::Session", set);
@@ -58,11 +62,11 @@ Asked read(const SessionOptions& o) {
         .saw("monitor.on = true")
         .need("a config that asks for none, such as one with the table [probe] alone")
         .advice("a recipe's run has one: `aloft train`, run_training()");
-  if (probe.task != "statistics" && probe.task != "tensor")
+  if (probe.task == "acc_check" || probe.task == "none")
     throw UserError("E0872", "a session does not have this task")
         .saw("probe.task = " + in_quotes(probe.task))
-        .need("\"statistics\" or \"tensor\"")
-        .advice("`aloft probe run` has the others, of a recipe");
+        .need("\"statistics\", \"tensor\", \"overflow\" or \"structure\"")
+        .advice("`aloft probe run` has acc_check, of a recipe");
   return {probe, out.empty() ? kUsualFolder : out};
 }
 
@@ -82,8 +86,9 @@ class Session::State {
       if (look == Look::Nothing) continue;
       const AskedTaps taps = taps_of(look, probe_, {}, nullptr);
       const auto ran = [this](const Programs& programs, const std::string& program) {
-        values_.add(programs, program);
         refused_ = programs.refused_taps(program);
+        probe_.task == "overflow" ? look_for_overflow(programs, program)
+                                  : values_.add(programs, program);
       };
       looks_.emplace(std::piecewise_construct, std::forward_as_tuple(look),
                      std::forward_as_tuple(taps, ran));
@@ -97,7 +102,7 @@ class Session::State {
           .saw("start() of a second session")
           .need("one session at a time: stop() of the other")
           .advice("one session with level \"mix\" has calls of modules and ops");
-    if (step_ == 0 && !writer_) refuse_old_dump(out_);
+    if (step_ == 0 && !writer_ && !overflows_) refuse_old_dump(out_);
     thread_ = std::this_thread::get_id();
     is_begun_ = has_begun_ = true;
     session_of_thread = this;
@@ -127,6 +132,7 @@ class Session::State {
     is_begun_ = false;
     session_of_thread = nullptr;
     if (writer_) writer_->finish();
+    if (overflows_) overflows_->finish();
   }
 
   // Nobody can take what a thread is told of from another one.
@@ -159,7 +165,7 @@ class Session::State {
     if (!never.empty())
       log_warning("a session of observe:: was to look at step {}, and ends behind {} step{}{}",
                   join(never, ", "), step_, step_ == 1 ? "" : "s",
-                  writer_ ? "" : ": nothing is written");
+                  writer_ || overflows_ ? "" : ": nothing is written");
   }
 
   static UserError out_of_turn(const std::string& call, const std::string& saw,
@@ -177,26 +183,48 @@ class Session::State {
 
   void begin_next() {
     values_.clear();
+    has_run_ = false;
+    first_ = nullptr;
     ++step_;
     look();
+  }
+
+  // Of the programs that a step runs, the first that stops to be finite says where.
+  void look_for_overflow(const Programs& programs, const std::string& program) {
+    has_run_ = true;
+    const auto read = programs.output<double>(program, kAllStatistics).read();
+    if (first_.is_null())
+      first_ =
+          probe::OverflowFinder(*programs.plan().find(program)).first({read.data(), read.size()});
+  }
+
+  void write_overflow(const Looks& looks) {
+    if (!has_run_ && looks.eager.shown().empty()) refuse_empty_step();
+    if (first_.is_null()) first_ = first_overflow(looks.eager);
+    if (!overflows_) overflows_.emplace(out_, "");
+    overflows_->add(step_, std::move(first_));
+  }
+
+  [[noreturn]] void refuse_empty_step() const {
+    throw UserError("E0873", "a step of a session held nothing that could be looked at")
+        .saw("step " + std::to_string(step_) + ", in which this thread called no module and no op")
+        .need("step() behind each step that this thread makes, and start() before the first");
   }
 
   // At the step that begins.
   void look() {
     const auto found = looks_.find(look_at(probe_, step_));
     if (found == looks_.end()) return;
+    if (probe_.task == "structure" && writer_) return;  // it is known
     current_ = &found->second;
     looking_.emplace(current_->eager);
     scope_.emplace(&current_->compiled);
   }
 
   void write(Looks& looks) {
+    if (probe_.task == "overflow") return write_overflow(looks);
     values_.add(looks.eager);
-    if (values_.values().empty())
-      throw UserError("E0873", "a step of a session held nothing that could be looked at")
-          .saw("step " + std::to_string(step_) +
-               ", in which this thread called no module and no op")
-          .need("step() behind each step that this thread makes, and start() before the first");
+    if (values_.values().empty()) refuse_empty_step();
     std::map<std::string, std::string> classes = looks.eager.classes();
     for (const auto& [path, kind] : looks.compiled.classes()) classes.emplace(path, kind);
     std::vector<probe::DumpedModule> modules;
@@ -207,13 +235,16 @@ class Session::State {
     else
       writer_->write_missing(refused_);
     const auto find = [&](const std::string& tap) { return values_.find(tap); };
-    writer_->write(step_, writer_->of(values_.values(), modules, find), values_.all());
+    const ProbeWriter::Seen seen = writer_->of(values_.values(), modules, find);
+    if (probe_.task == "structure") return writer_->write_structure(seen);
+    writer_->write(step_, seen, values_.all());
   }
 
   ProbeSection probe_;
   std::string out_;
   std::map<Look, Looks> looks_;
   std::optional<ProbeWriter> writer_;          // from the first step that is written
+  std::optional<OverflowFile> overflows_;      // the same of task "overflow"
   bool is_begun_ = false, has_begun_ = false;  // now; ever
   std::thread::id thread_;
   std::int64_t step_ = 0;
@@ -223,6 +254,8 @@ class Session::State {
   std::optional<OnlookerScope> scope_;
   StepValues values_;
   std::vector<RefusedTap> refused_;
+  bool has_run_ = false;               // a program, with taps
+  nlohmann::ordered_json first_ = {};  // of task "overflow"; null: all was finite
 };
 
 Session::Session(const SessionOptions& options) : state_(std::make_unique<State>(read(options))) {}

@@ -25,7 +25,9 @@ struct SessionOptions {
   std::string config = {};
   std::string out =
       {};  // folder of the steps' folders; empty: config.json's dump_path, or "probed"
-  std::string task = {};                   // "statistics", the usual one, or "tensor"
+  // "statistics", the usual one, "tensor", "overflow", whose out/overflow.json names of each step
+  // the first op that is not finite, or "structure", of the first step that is looked at.
+  std::string task = {};
   std::string level = {};                  // "module", "op" or "mix"
   std::vector<std::int64_t> at = {};       // steps that are looked at, counted from 0
   std::optional<std::int64_t> every = {};  // or every how many-th, from step 0 on

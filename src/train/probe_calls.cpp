@@ -177,13 +177,15 @@ void ProbeCalls::step_begun(const StepBegun& e) {
 // The file that names the others comes behind them.
 void ProbeCalls::step_done(const StepDone& e, Control&) {
   if (!taking_) return;
-  files_ += taking_->files();
-  bytes_ += taking_->bytes();
+  written_.files += taking_->files();
+  written_.bytes += taking_->bytes();
   std::string text =
       taking_->dump().dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   taking_ = nullptr;
   const Path path = folder_ / ("step" + std::to_string(e.step - 1)) / "rank" / "dump.json";
   const std::uint64_t size = text.size();
+  ++written_.dumps;
+  written_.dump_bytes += size;
   queue_->add(size, [path, text = std::move(text)] {
     AtomicFile file(path);
     file.write(text);
@@ -195,7 +197,10 @@ void ProbeCalls::steps_over(const StepsOver&) {
   taking_ = nullptr;
   if (!queue_) return;
   queue_->wait();
-  log_info("the probe has written {} tensors of calls, {}", files_, human_bytes(bytes_));
+  if (written_.dumps == 0) return;
+  written_.waited_s = queue_->waited_s();
+  write_written(folder_, written_);
+  log_info("the probe has written calls of {}", written_.text());
 }
 
 }  // namespace aloft

@@ -13,6 +13,7 @@
 #include "train/file_queue.h"
 #include "train/runner.h"
 #include "train/session.h"
+#include "train/written_file.h"
 
 namespace aloft {
 
@@ -37,7 +38,7 @@ class ProbeCalls : public Listener {
   Path folder_;
   std::optional<FileQueue> queue_;
   std::unique_ptr<Taking> taking_;  // of the step that is being made
-  std::uint64_t files_ = 0, bytes_ = 0;
+  WrittenByProbe written_;
 };
 
 }  // namespace aloft

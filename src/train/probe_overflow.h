@@ -1,15 +1,14 @@
 // In which op a step stops to be finite (probe.task "overflow"), as a file: docs/probe.md.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <string>
 
 #include "frontend/ports.h"
 #include "observe/probe/overflow.h"
 #include "run/listener.h"
+#include "train/overflow_file.h"
 #include "train/runner.h"
 #include "train/session.h"
 
@@ -30,9 +29,7 @@ class ProbeOverflow : public Listener {
   void steps_over(const StepsOver& e) override;
 
  private:
-  void take_up(std::int64_t behind);
   nlohmann::ordered_json first_of_step() const;
-  void write(bool is_flushed = false);
 
   const Session& session_;
   const std::unique_ptr<Runner>& runner_;
@@ -40,10 +37,7 @@ class ProbeOverflow : public Listener {
   // Of a compiled program; an eager step says for itself what there is.
   std::optional<probe::OverflowFinder> finder_;
   OutputPort<double> all_;
-  std::int64_t steps_ = 0;  // that were looked at
-  nlohmann::ordered_json found_ = nlohmann::ordered_json::array();
-  bool is_written_ = false;  // as it is
-  double written_at_ = 0;    // seconds on the clock
+  std::optional<OverflowFile> file_;  // once the run has begun
 };
 
 }  // namespace aloft

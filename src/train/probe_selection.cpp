@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "passes/tap_pattern.h"
+#include "train/listed_words.h"
 #include "train/probe_taps.h"
 
 namespace aloft {
@@ -38,7 +39,8 @@ std::pair<std::size_t, std::size_t> range_of(const std::vector<std::string>& sco
                                              const std::vector<std::string>& entries) {
   if (scope.empty()) return {0, entries.size()};
   const auto place = [&](const std::string& name) {
-    const auto it = std::ranges::find(entries, name);
+    const auto it = std::ranges::find_if(
+        entries, [&](const std::string& entry) { return names_entry(name, entry, true); });
     if (it != entries.end()) return static_cast<std::size_t>(it - entries.begin());
     const std::string near = nearest_name(name, entries);
     throw UserError("E0327", "probe.scope names an entry that there is not")
@@ -53,13 +55,19 @@ std::pair<std::size_t, std::size_t> range_of(const std::vector<std::string>& sco
   return {place(scope[0]), place(scope[1]) + 1};
 }
 
-// A word of the list is a part of a name as dump.json has it; of what ops give, a pattern of taps.
-bool is_listed(const ProbeSection& probe, const std::string& name, const probe::LookedAt& value) {
+// A word of the list is a part of a name as dump.json has it, or a pattern of taps; at level mix
+// what lies in calls of the modules that it names is meant, too.
+bool is_listed(const ProbeSection& probe, const probe::Dump& dump, std::size_t i) {
   if (probe.list.empty()) return true;
+  const std::string name = dump.data_name(i);
+  const probe::LookedAt& value = dump.values()[i];
   const bool is_of_op = name.starts_with("Torch.");
-  if (!is_of_op) return has_any(name, probe.list);
   return std::ranges::any_of(probe.list, [&](const std::string& word) {
-    return (probe.level == "op" || is_pattern(word)) && TapPattern(word).matches(value.name);
+    const bool is_of_taps = probe.level == "op" || is_pattern(word);
+    if (is_of_op && is_of_taps && TapPattern(word).matches(value.name)) return true;
+    if (is_pattern(word)) return false;
+    return names_entry(word, name) ||
+           (probe.level == "mix" && names_module_around(word, dump, value));
   });
 }
 
@@ -77,7 +85,7 @@ std::vector<bool> selected(const ProbeSection& probe, const probe::Dump& dump) {
     const auto place = static_cast<std::size_t>(
         std::ranges::find(dump.entries(), dump.entry_of(i)) - dump.entries().begin());
     chosen.push_back(place >= from && place < to && fits_mode(name, probe.data_mode) &&
-                     is_listed(probe, name, dump.values()[i]));
+                     is_listed(probe, dump, i));
   }
   return chosen;
 }
@@ -85,7 +93,9 @@ std::vector<bool> selected(const ProbeSection& probe, const probe::Dump& dump) {
 void refuse_empty_selection(const ProbeSection& probe) {
   throw UserError("E0327", "no value is meant by probe.list, probe.scope and probe.data_mode")
       .saw(join(probe.list, ", "))
-      .need("names of entries of dump.json, or parts of them; at level op patterns of taps")
+      .need(
+          "names of entries of dump.json, or parts of them, or patterns of taps, for what is "
+          "there at the level")
       .advice("probe.task = \"statistics\" lists them");
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "train/listed_words.h"
 #include "types/statistics.h"
 
 namespace aloft {
@@ -17,23 +18,37 @@ bool is_asked(const nn::Module& m, const Strings& list) {
   const std::string base = fmt::format("Module.{}.", m.path());
   const std::string own = base + std::string(m.kind().empty() ? "Module" : m.kind());
   return std::ranges::any_of(list, [&](const std::string& name) {
-    return name.starts_with(own + ".") || (own + ".").find(name) != std::string::npos ||
-           std::string_view(".forward.backward.parameters_grad.parameters_update").find(name) !=
-               std::string_view::npos;
+    constexpr std::string_view kWords = ".forward.backward.parameters_grad.parameters_update";
+    if (kWords.find(name) != std::string_view::npos) return true;
+    std::string_view module = name;  // "mlp.c_fc.Linear" of "mlp.c_fc.Linear.backward.0"
+    for (const std::string_view word : {".forward", ".backward", ".parameters"})
+      module = module.substr(0, module.find(word));
+    return (own + ".").find(module) != std::string::npos;
   });
 }
 
+// Of the modules that the list names, and at level mix of those inside these.
+Strings asked_paths(nn::Module& model, const Strings& list, bool is_mix) {
+  Strings paths;
+  const auto is_inside = [&](const std::string& path) {
+    return std::ranges::any_of(paths, [&](const std::string& outer) {
+      return outer.empty() || path.starts_with(outer + ".");
+    });
+  };
+  for (const nn::Module* m : model.modules())
+    if (is_asked(*m, list) || (is_mix && is_inside(m->path()))) paths.push_back(m->path());
+  return paths;
+}
+
 // Of all modules, calls and parameters; of a list, of those that it names.
-void add_modules(AskedTaps& asked, std::string_view prefix, const Strings& list,
-                 nn::Module* model) {
+void add_modules(AskedTaps& asked, std::string_view prefix, const Strings& list, nn::Module* model,
+                 bool is_mix = false) {
   if (list.empty() || !model) {
     asked.patterns.push_back(std::string(prefix) + "parameter:*");
     asked.calls.push_back({model, std::string(prefix)});
     return;
   }
-  Strings paths;
-  for (const nn::Module* m : model->modules())
-    if (is_asked(*m, list)) paths.push_back(m->path());
+  const Strings paths = asked_paths(*model, list, is_mix);
   const auto is_listed = [paths](const std::string& path) {
     return std::ranges::find(paths, path) != paths.end();
   };
@@ -53,14 +68,26 @@ void add_ops(AskedTaps& asked, std::string_view prefix, const Strings& patterns)
 // The values themselves, which task "tensor" writes.
 void add_tensors(AskedTaps& asked, const ProbeSection& probe, nn::Module* model) {
   const Strings all_ops = {"*", "backward:*"};
-  Strings parts, patterns;
+  const std::string perhaps = "perhaps:";
+  const bool is_mix = probe.level == "mix";
+  if (probe.level == "module" || (is_mix && probe.list.empty()))
+    add_modules(asked, "", probe.list, model);
+  if (probe.level == "module") return;
+  if (probe.list.empty()) return add_ops(asked, "", all_ops);
+  Strings parts;
   for (const std::string& word : probe.list) {
-    const bool is_of_ops = probe.level == "op" || (probe.level == "mix" && is_pattern(word));
-    (is_of_ops ? patterns : parts).push_back(word);
+    const Strings functions = is_pattern(word) ? Strings() : taps_of_functions(word);
+    for (const std::string& function : functions) asked.patterns.push_back(perhaps + function);
+    if (!is_pattern(word) && is_mix)
+      parts.push_back(word);
+    else
+      asked.patterns.push_back(functions.empty() ? word : perhaps + word);
   }
-  if (probe.level != "op" && (!parts.empty() || probe.list.empty()))
-    add_modules(asked, "", parts, model);
-  if (probe.level != "module") add_ops(asked, "", probe.list.empty() ? all_ops : patterns);
+  if (parts.empty()) return;
+  add_modules(asked, "", parts, model, is_mix);
+  // Of a module that a word names, what it computes inside.
+  for (const std::string& path : model ? asked_paths(*model, parts, is_mix) : Strings{"*"})
+    for (const char* phase : {"", "backward:"}) asked.patterns.push_back(perhaps + phase + path);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <span>
 
 #include "files/crc32.h"
 #include "files/safetensors.h"
@@ -20,6 +22,17 @@ void write_tensor(const std::string& format, const Path& path, const std::string
   std::vector<Dim> extents(tensor.shape.begin(), tensor.shape.end());
   const TensorView view{name, {tensor.type, Shape(std::move(extents))}, tensor.bytes};
   write_safetensors(path, {&view, 1});
+}
+
+// All words of 8 bytes together, the last filled up with zeros.
+std::uint64_t xor64(std::span<const std::byte> bytes) {
+  std::uint64_t sum = 0;
+  for (std::size_t at = 0; at < bytes.size(); at += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, std::min<std::size_t>(8, bytes.size() - at));
+    sum ^= word;
+  }
+  return sum;
 }
 
 }  // namespace
@@ -46,8 +59,9 @@ ProbeTensors::Taken ProbeTensors::take(std::span<const double> all, const Path& 
     std::uint64_t bytes = size_of(v.type.dtype);
     for (const std::int64_t extent : tensor.shape) bytes *= static_cast<std::uint64_t>(extent);
     std::vector<std::byte> own = sources_[i](static_cast<std::size_t>(bytes));
-    if (probe_.summary == "md5") {
-      taken.added[i] = {{"md5", fmt::format("{:08x}", crc32(own))}};
+    if (probe_.summary == "md5" || probe_.summary == "xor") {
+      taken.added[i] = {{"md5", probe_.summary == "md5" ? fmt::format("{:08x}", crc32(own))
+                                                        : fmt::format("0x{:016x}", xor64(own))}};
       continue;
     }
     const bool is_too_large = probe_.format == "pt" && bytes > kMostOfTorchTensor;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "frontend/module.h"
+#include "train/overflow_file.h"
 #include "train/probe_selection.h"
 
 namespace aloft {
@@ -42,10 +43,10 @@ void refuse_old_dump(const Path& folder) {
   std::error_code none;
   for (const auto& at : std::filesystem::directory_iterator(folder, none)) {
     const std::string name = at.path().filename().string();
-    if (name.starts_with("step") && path_exists(at.path() / "rank"))
+    if (name == kOverflowFile || (name.starts_with("step") && path_exists(at.path() / "rank")))
       throw UserError("E0811", "the folder holds a dump already")
           .at(at.path().string())
-          .need("a folder without steps, so that none of them is taken for one of this dump")
+          .need("a folder without steps and overflow.json, so that none is taken for this dump's")
           .advice("another folder, or remove what is in this one");
   }
 }
@@ -78,9 +79,10 @@ void ProbeWriter::write(std::int64_t step, const Seen& seen, std::span<const dou
   const Path folder = folder_ / ("step" + std::to_string(step)) / "rank";
   make_folder(folder);
   // The numbers last: where they are, the rest is.
-  put(folder / "construct.json", seen.construct);
-  put(folder / "stack.json", seen.stack);
+  put_counted(folder / "construct.json", seen.construct);
+  put_counted(folder / "stack.json", seen.stack);
   write_numbers(seen, all, training, folder);
+  ++written_.dumps;
 }
 
 void ProbeWriter::write_numbers(const Seen& seen, std::span<const double> all,
@@ -88,14 +90,14 @@ void ProbeWriter::write_numbers(const Seen& seen, std::span<const double> all,
   if (!seen.tensors) {
     auto numbers = seen.dump->numbers(all);
     if (!training.is_null()) numbers["training"] = training;
-    return put(folder / "dump.json", text_of(numbers));
+    return put_counted(folder / "dump.json", text_of(numbers));
   }
   const bool has_files = probe_.summary != "md5";
   const Path tensors = folder / "dump_tensor_data";
   if (has_files) make_folder(tensors);
   const ProbeTensors::Taken taken = seen.tensors->take(all, tensors, *queue_);
-  files_ += taken.files;
-  bytes_ += taken.bytes;
+  written_.files += taken.files;
+  written_.bytes += taken.bytes;
   auto numbers = seen.dump->numbers(all, [&](std::size_t i, nlohmann::ordered_json& record) {
     if (!taken.added[i].is_null()) record.update(taken.added[i]);
   });
@@ -107,6 +109,7 @@ void ProbeWriter::write_numbers(const Seen& seen, std::span<const double> all,
   }
   std::string text = text_of(numbers);
   const std::uint64_t size = text.size();
+  written_.dump_bytes += size;
   queue_->add(size, [path = folder / "dump.json", text = std::move(text)] { put(path, text); });
 }
 
@@ -130,14 +133,24 @@ void ProbeWriter::write_missing(const std::vector<std::string>& gradients) const
   write_missing(refused);
 }
 
-// What was written, and how long training waited for it.
+void ProbeWriter::put_counted(const Path& path, const std::string& text) {
+  put(path, text);
+  written_.dump_bytes += text.size();
+}
+
+// Where the disk has failed, what is missing is said before the error is.
 void ProbeWriter::finish() {
-  if (!queue_) return;
-  queue_->wait();
-  put(folder_ / "written.json",
-      text_of({{"files", files_}, {"bytes", bytes_}, {"waited_s", queue_->waited_s()}}));
-  log_info("the probe has written {} tensors, {}, for which training waited {:.1f} s", files_,
-           human_bytes(bytes_), queue_->waited_s());
+  if (written_.dumps == 0) return;
+  if (queue_) try {
+      queue_->wait();
+    } catch (...) {
+      written_.dropped = queue_->dropped();
+      log_warning("the probe has lost {} files, which could not be written", written_.dropped);
+      throw;
+    }
+  if (queue_) written_.waited_s = queue_->waited_s();
+  write_written(folder_, written_);
+  log_info("the probe has written {}", written_.text());
 }
 
 }  // namespace aloft

@@ -14,6 +14,7 @@
 #include "recipe/recipe.h"
 #include "train/file_queue.h"
 #include "train/probe_tensors.h"
+#include "train/written_file.h"
 
 namespace aloft {
 
@@ -55,18 +56,19 @@ class ProbeWriter {
   void write_missing(const std::vector<RefusedTap>& refused) const;
   // Gradients of what an eager step showed that no value of it was just that.
   void write_missing(const std::vector<std::string>& gradients) const;
-  // Waits for the tensors, and says what was written: written.json. Nothing of another task.
+  // Waits for the tensors, and says what was written: written.json.
   void finish();
 
  private:
   void write_numbers(const Seen& seen, std::span<const double> all,
                      const nlohmann::ordered_json& training, const Path& folder);
+  void put_counted(const Path& path, const std::string& text);
 
   ProbeSection probe_;
   Path folder_;
   // Of task "tensor".
   std::unique_ptr<FileQueue> queue_;
-  std::uint64_t files_ = 0, bytes_ = 0;
+  WrittenByProbe written_;
 };
 
 }  // namespace aloft

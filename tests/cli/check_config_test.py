@@ -111,7 +111,10 @@ class CheckConfig(ProgramTest):
         self.assertEqual(found["model.layers"]["matched"], "synonym")
         self.assertEqual(found["model.layers"]["level"], "pass")
         self.assertEqual(found["foo"]["level"], "warning")
-        self.assertEqual(checks["env"]["OMP_NUM_THREADS"]["level"], "warning")
+        self.assertEqual(checks["env"]["threads in use"]["b_value"], "7")
+        self.assertEqual(checks["env"]["threads in use"]["level"], "warning")
+        self.assertEqual(checks["env"]["OMP_NUM_THREADS"]["a_value"],
+                         self.environment.get("OMP_NUM_THREADS", "not set"))  # no more than is set
         self.assertNotIn("dataset", checks)
         (self.folder / "same.yaml").write_text("num_layers: 1\nextra: 2\n")
         (self.folder / "same.json").write_text('{"num-layers": 1}')

@@ -1,98 +1,22 @@
 """The probe: files in msprobe's layout, of steps whose bits it does not change."""
 import ast
-import io
 import json
 import math
-import pickle
 import shutil
 import signal
 import struct
 import subprocess
 import time
-import zipfile
 import zlib
 
-from program import ALOFT, ProgramTest, main
+from probe_dumps import ProbeTest, records, tensor_of, values
+from program import ALOFT, main, report_data
 
 RECORD = ["type", "dtype", "shape", "Max", "Min", "Mean", "Norm", "requires_grad", "nan", "inf", "-inf", "zeros",
           "underflowed", "saturated"]
 
 
-def records(data):
-    """Every record of a dump, with the entry and the list that it stands in."""
-    for entry, parts in data.items():
-        for name, part in parts.items():
-            for record in part if isinstance(part, list) else part.values():
-                yield entry, name, record
-
-
-STORAGES = {"FloatStorage": "f", "BFloat16Storage": "H"}  # struct's letters
-
-
-def values(letter, data):
-    """Numbers of bytes; bf16 is the upper half of an f32."""
-    numbers = struct.unpack(f"<{len(data) // struct.calcsize(letter)}{letter}", data)
-    if letter != "H":
-        return numbers
-    return struct.unpack(f"<{len(numbers)}f", b"".join(b"\0\0" + struct.pack("<H", n) for n in numbers))
-
-
-class Reader(pickle.Unpickler):
-    """Takes a pickle of torch.save for what it says, and calls nothing but what builds a tensor."""
-
-    def __init__(self, archive):
-        super().__init__(io.BytesIO(archive.read("archive/data.pkl")))
-        self.archive = archive
-
-    def find_class(self, module, name):
-        if (module, name) == ("collections", "OrderedDict"):
-            return dict
-        if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
-            return lambda storage, offset, shape, strides, grad, hooks: (*storage, offset, shape, strides, grad, hooks)
-        if module == "torch" and name in STORAGES:
-            return name
-        raise pickle.UnpicklingError(f"{module}.{name}")
-
-    def persistent_load(self, said):
-        word, storage, key, place, numel = said
-        data = self.archive.read(f"archive/data/{key}")
-        return storage, place, numel, data
-
-
-def tensor_of(path):
-    """Shape and bytes and numbers of a file that torch.load reads."""
-    with zipfile.ZipFile(path) as archive:
-        if archive.testzip() is not None:
-            raise ValueError(path)
-        for entry in archive.infolist():
-            if entry.filename == "archive/data/0":
-                head = path.read_bytes()[entry.header_offset:entry.header_offset + 30]
-                begin = entry.header_offset + 30 + sum(struct.unpack("<HH", head[26:30]))
-                assert begin % 64 == 0, "torch maps storages"
-        storage, place, numel, data, offset, shape, strides, grad, hooks = Reader(archive).load()
-    assert (place, offset, grad, hooks) == ("cpu", 0, False, {}) and numel == math.prod(shape)
-    step = 1
-    for extent, stride in reversed(list(zip(shape, strides))):
-        assert stride == step
-        step *= extent
-    return list(shape), data, values(STORAGES[storage], data)
-
-
-class Probe(ProgramTest):
-    def dump(self, folder, step=0, name="dump"):
-        def refuse(word):
-            raise ValueError(f"{word} is no JSON")
-        path = self.folder / folder / f"step{step}" / "rank" / f"{name}.json"
-        return json.loads(path.read_text(), parse_constant=refuse)
-
-    def weights(self, run):
-        newest = max((self.folder / run / "checkpoints").iterdir())
-        return (newest / "model.safetensors").read_bytes()
-
-    def losses(self, run):
-        lines = map(json.loads, (self.folder / run / "metrics.jsonl").read_text().splitlines())
-        return [(line["step"], line.get("loss"), line.get("grad_norm"), line.get("loss_scale")) for line in lines]
-
+class Probe(ProbeTest):
     def test_modules_have_their_numbers(self):
         self.aloft("probe", "run", "tiny.toml", "--out", "probed", "--steps", 2)
         for step in (0, 1):
@@ -128,7 +52,7 @@ class Probe(ProgramTest):
         for precision in ("O0", "O2:bf16", "O2:fp16"):
             said = ["--set", f'precision="{precision}"', "--set", "model.dropout=0.1"]
             self.aloft("train", "tiny.toml", "--out", "off", *said)
-            for threads in (1, 2):
+            for threads in (1, 2, 4):
                 for probe in ("statistics", "statistics:op"):
                     self.aloft("train", "tiny.toml", "--out", "on", "--probe", probe, "--threads", threads, *said)
                     self.assertEqual(self.losses("on"), self.losses("off"))
@@ -253,15 +177,10 @@ class Probe(ProgramTest):
         self.assertEqual(self.losses("seen"), self.losses("unseen"))
         self.assertEqual(self.weights("seen"), self.weights("unseen"))
 
-    def tensors(self, folder, step=0):
-        """Records with a file, by its name."""
-        data = self.dump(folder, step)["data"]
-        return {record["data_name"]: record for _, _, record in records(data) if "data_name" in record}
-
     def test_tensors_are_written_whole(self):
         list_ = ["--task", "tensor", "--set", 'probe.list=["h.0.mlp.c_fc.", "ln_f"]']
         self.aloft("train", "tiny.toml", "--out", "untapped", "--steps", 2)
-        self.aloft("probe", "run", "tiny.toml", "--out", "tensors", "--steps", 2, *list_)
+        said = self.aloft("probe", "run", "tiny.toml", "--out", "tensors", "--steps", 2, *list_)
         self.assertEqual(self.weights("tensors/run"), self.weights("untapped"))
         files = size = 0
         for step in (0, 1):
@@ -284,6 +203,12 @@ class Probe(ProgramTest):
                 files, size = files + 1, size + len(data)
         written = json.loads((self.folder / "tensors/written.json").read_text())
         self.assertEqual((written["files"], written["bytes"]), (files, size))
+        json_files = [path for path in (self.folder / "tensors").glob("step*/rank/*.json")]
+        self.assertEqual((written["dumps"], written["dump_bytes"], written["dropped"]),
+                         (2, sum(path.stat().st_size for path in json_files), 0))
+        self.assertIn(f"2 steps, ".encode(), said.stdout)
+        self.assertIn(f" and {files} tensors, ".encode(), said.stdout)
+        self.assertIn(b"nothing was dropped", said.stdout)
 
         # In other formats the same numbers; of a checksum the same bytes.
         first = self.folder / "tensors/step0/rank/dump_tensor_data"
@@ -310,6 +235,19 @@ class Probe(ProgramTest):
         plain = {name: tensor_of(first / name)[1] for name in self.tensors("tensors")}
         found = sorted(record["md5"] for _, _, record in records(self.dump("sums")["data"]) if "md5" in record)
         self.assertEqual(found, sorted(f"{zlib.crc32(data):08x}" for data in plain.values()))
+
+    def test_the_report_says_how_much_was_written(self):
+        said = self.aloft("probe", "run", "tiny.toml", "--out", "counted-probe", "--steps", 2).stdout
+        written = json.loads((self.folder / "counted-probe/written.json").read_text())
+        self.assertEqual([written[key] for key in ("dumps", "files", "dropped")], [2, 0, 0])
+        self.assertIn(b"2 steps, ", said)
+        self.assertIn(b"nothing was dropped", said)
+        self.aloft("report", "counted-probe/run")
+        self.assertEqual(report_data(self.folder / "counted-probe/run")["probe"], written)
+        self.aloft("train", "tiny.toml", "--out", "counted-run", "--steps", 2, "--probe", "statistics")
+        in_run = json.loads((self.folder / "counted-run/probe/written.json").read_text())
+        self.assertEqual(report_data(self.folder / "counted-run")["probe"], in_run)
+        self.assertGreater(in_run["dump_bytes"], 10000)
 
     def test_tensors_are_chosen(self):
         def names(out, *said):
@@ -341,40 +279,6 @@ class Probe(ProgramTest):
         for (_, _, record), (_, _, known) in zip(records(bare["data"]), records(whole["data"]), strict=True):
             self.assertEqual(record, {key: known[key] for key in ("type", "dtype", "shape", "requires_grad")})
         self.assertEqual([path.name for path in (self.folder / "structure").glob("step*")], ["step0"])
-
-    def config(self, **keys):
-        (self.folder / "config.json").write_text(json.dumps(keys))
-        return ["probe", "run", "tiny.toml", "--config", "config.json"]
-
-    def test_configs_of_msprobe_are_read(self):
-        usual = {"dump_path": "dumped", "rank": [], "step": [0, "2-3"], "level": "L0", "async_dump": False,
-                 "extra_info": True, "precision": "low"}
-        self.aloft(*self.config(task="statistics", **usual,
-                                statistics={"scope": [], "list": [], "tensor_list": [], "data_mode": ["all"],
-                                            "summary_mode": "statistics"}), "--steps", 4)
-        self.assertEqual({path.name for path in (self.folder / "dumped").glob("step*")}, {"step0", "step2", "step3"})
-        tensor = {"scope": [], "list": ["Module.h.0.mlp.c_fc.Linear"], "data_mode": ["output"], "file_format": "npy"}
-        self.aloft(*self.config(task="tensor", **{**usual, "step": []}, tensor=tensor), "--out", "named")
-        self.assertEqual({name for name in self.tensors("named")},
-                         {f"Module.h.0.mlp.c_fc.Linear.{way}.0.output.0.npy" for way in ("forward", "backward")})
-        self.aloft(*self.config(task="overflow_check", **{**usual, "dump_path": "checked"}))
-        self.assertTrue((self.folder / "checked/overflow.json").exists())
-        said = self.aloft(*self.config(task="exception_dump", level="L2", stepp=[1], tensor={}, step=["x"]),
-                          exit_code=2).stderr.decode()
-        self.assertIn("E0729", said)
-        for key in ("task:", "level:", "stepp:", "step:"):
-            self.assertIn(key, said)
-        self.aloft(*self.config(task="statistics", **{**usual, "step": [], "level": "mix"},
-                                statistics={"list": ["h.0.mlp.c_fc."], "data_mode": ["all"]}), "--out", "some-of-mix")
-        self.assertEqual(self.dump("some-of-mix")["level"], "mix")
-        self.assertTrue(all("h.0.mlp.c_fc." in entry for entry in self.dump("some-of-mix")["data"]))
-        said = self.aloft(*self.config(task="statistics", statistics={"list": ["a"], "tensor_list": ["b"]}),
-                          exit_code=2).stderr.decode()
-        self.assertIn("statistics.tensor_list", said)
-        said = self.aloft(*self.config(task="statistics", statistics={"lists": []}), exit_code=2).stderr.decode()
-        self.assertIn("statistics.lists", said)
-        (self.folder / "config.json").write_text("[1")
-        self.assertIn(b"E0729", self.aloft("probe", "run", "tiny.toml", "--config", "config.json", exit_code=2).stderr)
 
     def test_eager_steps_have_the_numbers_of_the_compiled_ones(self):
         for precision in ("O0", "O2:bf16", "O2:fp16"):

@@ -17,6 +17,8 @@
 #include "numbers.h"
 #include "ops/activation.h"
 #include "ops/binary.h"
+#include "ops/cast.h"
+#include "ops/constant.h"
 #include "ops/cross_entropy.h"
 #include "ops/reduce.h"
 #include "ops/unary.h"
@@ -302,7 +304,7 @@ TEST_F(ASession, LooksAtTheStepsThatItIsAskedFor) {
   session.step();
   EXPECT_EQ(session.steps(), 4);
   session.stop();
-  EXPECT_EQ(written(), (std::set<std::string>{"missing.json", "step0", "step2"}));
+  EXPECT_EQ(written(), (std::set<std::string>{"missing.json", "step0", "step2", "written.json"}));
   const Json data = dump_of(folder_.path(), 2).at("data");
   EXPECT_EQ(data.size(), 1u);
   EXPECT_EQ(data.at("Module.fc.Linear.forward.0").at("input_args").size(), 1u);
@@ -371,13 +373,17 @@ TEST_F(ASession, ReadsAConfig) {
   const std::string json = config(
       "config.json", R"({"task": "statistics", "level": "mix", "dump_path": ")" + out + "\"}");
   EXPECT_EQ(levels({.config = json}), "mix");
+  EXPECT_EQ(levels({.config = json, .level = "op"}), "L1");
   EXPECT_EQ(code_of([&] {
               observe::Session({.config = config("bad.toml", "[probe]\nlevels = \"op\"\n")});
             }),
             "E0710");
   EXPECT_EQ(code_of([&] { observe::Session({.config = config("bad.json", R"({"steps": 1})")}); }),
             "E0729");
-  EXPECT_EQ(code_of([&] { observe::Session({.task = "overflow"}); }), "E0872");
+  EXPECT_EQ(code_of([&] { observe::Session({.task = "acc_check"}); }), "E0872");
+  const std::string tasks = config(
+      "tasks.json", R"({"task": "tensor", "level": "L0", "tensor": {"file_format": "npy"}})");
+  EXPECT_EQ(levels({.config = tasks, .out = out, .task = "statistics"}), "L0");
   EXPECT_EQ(
       code_of([&] { observe::Session({.config = config("monitored.toml", toml_with_monitor)}); }),
       "E0872");
@@ -401,6 +407,48 @@ TEST_F(ASession, WritesTensorsOfEitherMode) {
     }
     EXPECT_GE(files, 12);
   }
+}
+
+// Two steps of a product, in f16, whose second one leaves the type.
+TEST_F(ASession, NamesTheFirstOpThatIsNotFinite) {
+  for (const Mode mode : {Mode::Compiled, Mode::Eager}) {
+    const Path out = folder_.path() / (mode == Mode::Eager ? "eager" : "compiled");
+    const auto one = [](const Tensor& x) { return sum(gelu(x * 300.0)); };
+    auto compiled = compile(one, {.name = "step", .threads = 2});
+    observe::Session session({.out = out, .task = "overflow"});
+    session.start();
+    EXPECT_EQ(code_of([&] { session.step(); }), "E0873");
+    for (const double scale : {1.0, 1e4}) {
+      const Tensor x = cast(full(Shape{2, 3}, scale, DType::F32), DType::F16);
+      mode == Mode::Eager ? one(x) : compiled(x);
+      session.step();
+    }
+    session.stop();
+    const Json file = Json::parse(read_file(out / "overflow.json"));
+    EXPECT_EQ(file.at("task"), "overflow");
+    EXPECT_EQ(file.at("steps"), 2);
+    ASSERT_EQ(file.at("found").size(), 1u) << file;
+    const Json& found = file.at("found").at(0);
+    EXPECT_EQ(found.at("step"), 2);
+    EXPECT_EQ(found.at("first").at("name"), "/mul#0");
+    EXPECT_EQ(found.at("first").at("inf"), 6);
+    EXPECT_EQ(code_of([&] { observe::Session({.out = out, .task = "overflow"}).start(); }),
+              "E0811");
+  }
+}
+
+TEST_F(ASession, WritesTheStructureOfItsFirstStep) {
+  observe::Session session({.out = folder_.path(), .task = "structure"});
+  session.start();
+  for (int s = 0; s < 3; ++s) {
+    step();
+    session.step();
+  }
+  session.stop();
+  EXPECT_EQ(written(), (std::set<std::string>{"missing.json", "step0"}));
+  const Json dump = dump_of(folder_.path(), 0);
+  EXPECT_EQ(dump.at("task"), "structure");
+  EXPECT_FALSE(dump.at("data").at("Module.fc.Linear.forward.0").at("output").at(0).contains("Max"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // the same in every step.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "backends/cpu/cpu_backend.h"
@@ -71,6 +72,55 @@ TEST_F(Allocations, AGptStepMakesNone) {
       const ExampleBatch batch = gpt.batch(1);
       expect_quiet(precision, [&](int) { gpt.runner->step(batch); });
     }
+}
+
+TinyGpt probed_gpt(const std::string& precision, const ProbeSection& probe) {
+  manual_seed(4);
+  return {precision, 0.1, 1, StateFormat::F32, {}, UpdateTime::Late, optim::AdamW{.lr = 5e-3},
+          probe};
+}
+
+// Statistics of all that a step computes are a part of it, and read behind it.
+TEST_F(Allocations, NeitherDoesAStepThatIsLookedAt) {
+  for (const char* precision : {"O0", "O2:bf16", "O2:fp16"})
+    for (const char* level : {"module", "mix"}) {
+      ProbeSection probe;
+      probe.task = "statistics";
+      probe.level = level;
+      TinyGpt gpt = probed_gpt(precision, probe);
+      const ExampleBatch batch = gpt.batch(1);
+      expect_quiet(std::string("statistics of ") + level + "s, " + precision,
+                   [&](int i) { gpt.runner->step(batch, i); });
+    }
+}
+
+std::string instructions_of(TinyGpt& gpt, const ProbeSection& probe) {
+  const Plan& plan = gpt.runner->programs()->plan();
+  std::string text;
+  for (const Instruction& i :
+       plan.find(Runner::program_of(aloft::Look::Nothing, probe))->instructions)
+    text += i.identity + " " + i.kernel + " " + i.call.op.str() + i.call.attrs.str() + "\n";
+  return text;
+}
+
+// Of a probe that is off nothing is left, whatever else it says; steps between those that are
+// looked at run the same instructions.
+TEST_F(Allocations, AStepThatNobodyLooksAtHasThePlainInstructions) {
+  ProbeSection off, some;
+  off.level = "mix";
+  off.histograms = true;
+  off.list = {"h.0.mlp"};
+  some.task = "statistics";
+  some.every = 10;
+  TinyGpt plain = probed_gpt("O2:fp16", {}), none = probed_gpt("O2:fp16", off),
+          tenth = probed_gpt("O2:fp16", some);
+  const std::string text = instructions_of(plain, {});
+  EXPECT_GT(std::ranges::count(text, '\n'), 20);
+  EXPECT_EQ(instructions_of(none, off), text);
+  EXPECT_EQ(instructions_of(tenth, some), text);
+  const auto programs = [](TinyGpt& gpt) { return gpt.runner->programs()->plan().programs.size(); };
+  EXPECT_EQ(programs(none), programs(plain));
+  EXPECT_EQ(programs(tenth), programs(plain) + 1);
 }
 
 TEST_F(Allocations, NeitherDoMicroBatchesAndEvaluation) {

@@ -104,13 +104,15 @@ struct TinyGpt {
   TinyGpt(const std::string& precision, double dropout, int accumulation,
           StateFormat master = StateFormat::F32, const Place& place = {},
           UpdateTime update = UpdateTime::Late,
-          const OptimizerSpec& rule = optim::AdamW{.lr = 5e-3})
+          const OptimizerSpec& rule = optim::AdamW{.lr = 5e-3}, const ProbeSection& probe = {})
       : task(std::make_unique<models::Gpt2>(tiny_gpt(dropout))),
         model(task.model()),
         optimizer(amp::prepare(model, spec_of(rule, master, update), parse_precision(precision))) {
     optimizer.set_accumulation(accumulation);
     if (place) place(model, optimizer);
-    runner = graph_runner(task, optimizer, {kRows, gpt_columns(), 2, {}});
+    RunnerOptions options{kRows, gpt_columns(), 2, {}};
+    options.probe = probe;
+    runner = graph_runner(task, optimizer, options);
     runner->start();
     inputs.resize(kRows * tiny_gpt().context);
     targets.resize(inputs.size());

@@ -218,6 +218,25 @@ TEST(ConfigCheck, EnvironmentsOfNpuAndGpu) {
   EXPECT_EQ(check_environment(npu, gpu).findings.size(), 3u);
 }
 
+// The environment is what is set there; what a run takes has rows of its own.
+TEST(ConfigCheck, WhatIsInUseIsNoVariable) {
+  Side run, script;
+  run.is_whole_environment = true;
+  run.in_use = {{"threads", "2"}, {"device", "cpu"}};
+  script.environment = {{"OMP_NUM_THREADS", "7"}};
+  const Section s = check_environment(run, script);
+  ASSERT_EQ(s.findings.size(), 2u);
+  EXPECT_EQ(finding(s, "OMP_NUM_THREADS").a_value, "not set");
+  EXPECT_EQ(finding(s, "OMP_NUM_THREADS").level, Level::Pass);
+  EXPECT_EQ(finding(s, "threads in use").level, Level::Warning);
+  EXPECT_EQ(finding(s, "threads in use").b_name, "OMP_NUM_THREADS");
+  EXPECT_EQ(finding(s, "threads in use").b_value, "7");
+  Side other = run;
+  other.in_use["device"] = "sim";
+  EXPECT_EQ(finding(check_environment(run, other), "threads in use").level, Level::Pass);
+  EXPECT_EQ(finding(check_environment(run, other), "device in use").level, Level::Error);
+}
+
 TEST(ConfigCheck, VersionsOfPackages) {
   Side a, b;
   a.packages = {{"torch", "2.1"}, {"flash_attn", "2"}, {"rich", "1"}};
@@ -307,6 +326,7 @@ TEST(ConfigCheck, APackIsWhatWasPacked) {
   side.name = "a.toml";
   side.environment = {{"OMP_NUM_THREADS", "3"}};
   side.is_whole_environment = true;
+  side.in_use = {{"threads", "3"}};
   side.packages = {{"aloft", "0.1.0"}};
   side.settings["static"] = {{"optimizer.lr", 1e-3},
                              {"x", nlohmann::ordered_json::array({1, "a"})},
@@ -326,6 +346,7 @@ TEST(ConfigCheck, APackIsWhatWasPacked) {
   const Side read = read_pack(folder / "a.zip");
   EXPECT_EQ(read.environment, side.environment);
   EXPECT_TRUE(read.is_whole_environment);
+  EXPECT_EQ(read.in_use, side.in_use);
   EXPECT_EQ(read.seed, side.seed);
   ASSERT_EQ(read.settings.at("static").size(), 4u);
   for (std::size_t i = 0; i < 4; ++i) {

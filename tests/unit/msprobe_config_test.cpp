@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "base/error.h"
 
 namespace aloft {
@@ -33,6 +35,109 @@ TEST(MsprobeConfig, StepsBeyondMeasureAreRefused) {
       ADD_FAILURE() << steps;
     } catch (const UserError& e) {
       EXPECT_EQ(e.code(), "E0729") << steps;
+    }
+}
+
+std::string key_of(const MsprobeConfig& config, const std::string& key) {
+  for (const Override& o : config.probe)
+    if (o.key == "probe." + key) return o.value;
+  return "";
+}
+MsprobeConfig read(const std::string& text) { return parse_msprobe_config(text, "config.json"); }
+
+// As msprobe takes them: API calls, where nothing is said of the level.
+TEST(MsprobeConfig, LevelsAreThoseOfMsprobe) {
+  EXPECT_EQ(key_of(read("{}"), "level"), "\"op\"");
+  EXPECT_EQ(key_of(read("{}"), "task"), "\"statistics\"");
+  EXPECT_EQ(key_of(read(R"({"level": "L0"})"), "level"), "\"module\"");
+  EXPECT_EQ(key_of(read(R"({"task": "structure", "level": "L1"})"), "level"), "\"mix\"");
+  EXPECT_EQ(key_of(read(R"({"task": "acc_check", "level": "L1"})"), "level"), "");
+}
+
+// As msprobe takes an argument of PrecisionDebugger.
+TEST(MsprobeConfig, ATaskThatIsAskedForIsReadInstead) {
+  const std::string text = R"({"task": "tensor", "level": "L0",
+    "tensor": {"list": ["a"], "file_format": "npy"}, "statistics": {"list": ["b"]}})";
+  const MsprobeConfig config = parse_msprobe_config(text, "config.json", "statistics");
+  EXPECT_EQ(key_of(config, "task"), "\"statistics\"");
+  EXPECT_EQ(key_of(config, "list"), R"(["b"])");
+  EXPECT_EQ(key_of(config, "format"), "");
+  ASSERT_EQ(config.notes.size(), 1u);
+  EXPECT_NE(config.notes[0].find("tensor"), std::string::npos);
+  EXPECT_TRUE(parse_msprobe_config(text, "config.json", "tensor").notes.empty());
+  EXPECT_EQ(key_of(parse_msprobe_config(text, "config.json", "overflow"), "task"), "\"overflow\"");
+}
+
+// The file that lies in msprobe's package, for each of its tasks.
+TEST(MsprobeConfig, MsprobesOwnFileIsReadAsItIs) {
+  for (const char* task : {"statistics", "tensor", "acc_check", "structure"}) {
+    const MsprobeConfig config = read(R"({"task": ")" + std::string(task) + R"(",
+      "dump_path": "./dump_path", "rank": [], "step": [], "level": "L1", "extra_info": true,
+      "async_dump": false, "risk_level": "ALL",
+      "statistics": {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": "statistics"},
+      "tensor": {"scope": [], "list": [], "data_mode": ["all"]},
+      "acc_check": {"white_list": [], "black_list": [], "error_data_path": "./"}})");
+    EXPECT_EQ(key_of(config, "task"), '"' + std::string(task) + '"');
+    EXPECT_TRUE(config.notes.empty()) << task << ": " << config.notes.front();
+  }
+}
+
+TEST(MsprobeConfig, WhatChangesNothingIsSaid) {
+  for (const char* text :
+       {R"({"extra_info": false})", R"({"risk_level": "FOCUS"})",
+        R"({"custom_op_namespaces": ["mine"]})", R"({"risk_level": "CORE", "level": "mix"})",
+        R"({"task": "tensor", "tensor": {"diff_nums": 3}})",
+        R"({"task": "overflow_check", "overflow_check": {"overflow_nums": 1}})",
+        R"({"task": "acc_check", "acc_check": {"error_data_path": "errors"}})"})
+    EXPECT_EQ(read(text).notes.size(), 1u) << text;
+}
+
+TEST(MsprobeConfig, WhatHasAMeaningIsDone) {
+  EXPECT_EQ(key_of(read(R"({"statistics": {"summary_mode": "xor"}})"), "summary"), "\"xor\"");
+  EXPECT_EQ(key_of(read(R"({"statistics": {"summary_mode": "xor"}})"), "task"), "\"tensor\"");
+  EXPECT_NE(key_of(read(R"({"risk_level": "CORE"})"), "list").find("Torch.matmul."),
+            std::string::npos);
+  const MsprobeConfig listed =
+      read(R"({"risk_level": "CORE", "statistics": {"list": ["Functional.relu.0.forward"]}})");
+  EXPECT_EQ(key_of(listed, "list"), R"(["Functional.relu.0.forward"])");
+  for (const char* rank : {"[]", "[0]", "[0, 1]", "0", "[\"0-3\"]"})
+    EXPECT_NO_THROW(read("{\"rank\": " + std::string(rank) + "}")) << rank;
+}
+
+// Of each the key, and a word of what stands there instead.
+TEST(MsprobeConfig, WhatHasNoneIsRefusedWithWhatToWrite) {
+  const struct {
+    const char *text, *key, *instead;
+  } cases[] = {
+      {R"({"level": "L2"})", "level:", "acc_check"},
+      {R"({"level": "debug"})", "level:", "L1"},
+      {R"({"rank": [1]})", "rank:", "[]"},
+      {R"({"dump_enable": false})", "dump_enable:", "step"},
+      {R"({"risk_level": "NONE"})", "risk_level:", "ALL"},
+      {R"({"load": {"path": "a"}})", "load:", "acc-check"},
+      {R"({"task": "nan_check"})", "task:", "overflow_check"},
+      {R"({"task": "exception_dump"})", "task:", "overflow_check"},
+      {R"({"task": "diff_check"})", "task:", "compare"},
+      {R"({"task": "run_ut"})", "task:", "acc_check"},
+      {R"({"task": "grad_probe"})", "task:", "monitor.on"},
+      {R"({"extra_info": 1})", "extra_info:", "false"},
+      {R"({"statistics": {"summary_mode": "crc"}})", "statistics.summary_mode:", "xor"},
+      {R"x({"statistics": {"list": ["name-regex(a.*)"]}})x", "statistics.list:", "patterns"},
+      {R"({"statistics": {"slice": [{"dim": 0}]}})", "statistics.slice:", "whole"},
+      {R"({"task": "tensor", "tensor": {"bench_path": "b"}})", "tensor.bench_path:", "compare"},
+      {R"({"task": "tensor", "tensor": {"tensor_list": ["b"]}})", "tensor.tensor_list:", "list"},
+      {R"({"task": "acc_check", "acc_check": {"black_list": ["relu"]}})",
+       "acc_check.black_list:", "white_list"},
+      {R"({"statistics": {"lists": []}})", "statistics.lists:", "no such key"},
+      {R"({"stepp": 1})", "stepp:", "no such key"},
+  };
+  for (const auto& [text, key, instead] : cases) try {
+      read(text);
+      ADD_FAILURE() << text;
+    } catch (const UserError& e) {
+      EXPECT_EQ(e.code(), "E0729") << text;
+      EXPECT_NE(std::string(e.what()).find(key), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find(instead), std::string::npos) << e.what();
     }
 }
 

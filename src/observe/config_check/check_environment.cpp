@@ -68,6 +68,34 @@ std::string version_of(const Side& side, std::string_view package) {
   return "";
 }
 
+// What a side takes: as Aloft would, or as the variable says by which others are told.
+Value in_use_on(const Side& side, const std::string& what) {
+  const auto own = side.in_use.find(what);
+  if (own != side.in_use.end()) return {what + " in use", own->second, true};
+  const auto set = side.environment.find(what == "threads" ? "OMP_NUM_THREADS" : "ALOFT_DEVICE");
+  if (set != side.environment.end()) return {set->first, set->second, true};
+  return {};
+}
+
+void add_in_use(Section& section, const Side& a, const Side& b) {
+  const struct {
+    const char* what;
+    Level level;
+    std::string_view advice;
+  } kAll[] = {{"threads", Level::Warning,
+               "speed differs; PyTorch's sums over threads round otherwise, Aloft's do not"},
+              {"device", Level::Error, "another device, with other types perhaps: set it alike"}};
+  for (const auto& [what, level, advice] : kAll) {
+    if (!a.in_use.contains(what) && !b.in_use.contains(what)) continue;
+    const Value x = in_use_on(a, what), y = in_use_on(b, what);
+    if (!x.is_set || !y.is_set) continue;
+    Finding f{Level::Pass, x.name, y.name, x.text, y.text, x.name == y.name ? "name" : "synonym"};
+    if (!same_text(x.text, y.text)) f.level = level, f.advice = advice;
+    f.row = {f.a_name, f.b_name, f.a_value, f.b_value};
+    section.findings.push_back(std::move(f));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> known_variables() {
@@ -91,10 +119,14 @@ Section check_environment(const Side& a, const Side& b) {
               x.is_set ? x.text : "not set",
               y.is_set ? y.text : "not set",
               x.name == y.name ? "name" : "synonym"};
-    if (!same_text(x.text, y.text)) f.level = v.level, f.advice = v.advice;
+    // Of what Aloft takes, whatever the variable says, the row "in use" judges.
+    const bool is_own = x.name != "OMP_NUM_THREADS" && x.name != "ALOFT_DEVICE";
+    const bool is_alone = a.in_use.empty() && b.in_use.empty();
+    if (!same_text(x.text, y.text) && (is_own || is_alone)) f.level = v.level, f.advice = v.advice;
     f.row = {f.a_name, f.b_name, f.a_value, f.b_value};
     section.findings.push_back(std::move(f));
   }
+  add_in_use(section, a, b);
   return section;
 }
 

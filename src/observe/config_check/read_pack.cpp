@@ -195,6 +195,8 @@ class Reader {
     const ForeignJson ours = json(text);
     if (const ForeignJson* const v = ours.find("is_whole_environment"))
       side_.is_whole_environment = v->number != 0;
+    if (const ForeignJson* const v = ours.find("in_use"); v && v->kind == Kind::Object)
+      for (std::size_t i = 0; i < v->items.size(); ++i) side_.in_use[v->keys[i]] = v->items[i].text;
     if (const std::string_view seed = ours.text_of("seed"); !seed.empty()) side_.seed = seed;
     side_.random_place = ours.text_of("random_place");
     const auto texts = [&](const char* key, const auto& take) {

@@ -46,6 +46,8 @@ struct Side {
   // of a script those that it exports.
   std::map<std::string, std::string> environment;
   bool is_whole_environment = false;
+  // What a run of Aloft takes, whoever said so: "threads", "device".
+  std::map<std::string, std::string> in_use = {};
   std::map<std::string, std::string> packages;  // versions, by name
   // By the names of msprobe's files: "static" of recipes and scripts, "dynamic" of a program.
   std::map<std::string, std::vector<Setting>> settings;

@@ -77,6 +77,7 @@ void write_pack(const Path& path, const Side& side) {
   Json ours = {{"format", 1},
                {"name", side.name},
                {"is_whole_environment", side.is_whole_environment},
+               {"in_use", side.in_use},
                {"random_place", side.random_place},
                {"first_draws", side.first_draws},
                {"untyped", Json::array()}};

@@ -49,6 +49,8 @@ class Dump {
   // The entry in which it stands, and the entries in their order.
   const std::string& entry_of(std::size_t i) const { return places_[i].entry; }
   const std::vector<std::string>& entries() const { return entries_; }
+  // "Module.h.0.mlp.Mlp", with which names of a module's entries begin.
+  std::string class_of(std::string_view path) const;
 
  private:
   // Where a value's record stands: under data[entry][list], at the end, or there by its own name.
@@ -63,7 +65,6 @@ class Dump {
   Place place_of_parameter(std::string_view name) const;
   Place place_of_op(const LookedAt& value);
   void order_entries();
-  std::string class_of(std::string_view path) const;
   nlohmann::ordered_json parent_of_call(std::string_view path, std::string_view direction,
                                         const std::string& call) const;
 

@@ -55,6 +55,17 @@ std::vector<double> resumes_of(const json& run) {
   return steps;
 }
 
+// What train/written_file.h says; of `aloft probe run` it lies beside the run. Null: no probe.
+json written_by_probe(const Path& run) {
+  const Path whole = std::filesystem::absolute(run / "run.json").parent_path();
+  Path path = whole / "probe" / "written.json";
+  if (!path_exists(path) && whole.filename() == "run") path = whole.parent_path() / "written.json";
+  if (!path_exists(path)) return nullptr;
+  json written = parse_json(read_file(path));
+  if (written.is_object()) return written;
+  return nullptr;
+}
+
 // A page shows the beginning of a sample; the file has all of it.
 std::string newest_sample(const Path& folder) {
   constexpr std::size_t kShown = 1 << 20;
@@ -81,6 +92,7 @@ std::string report_page_of(const Path& run) {
   data["curves"] = curves_of(lines, resumes_of(data["run"]));
   data["trends"] = trends_of(lines);
   data["name"] = std::filesystem::absolute(run / "run.json").parent_path().filename().string();
+  data["probe"] = written_by_probe(run);
   data["sample"] = newest_sample(run / "samples");
   const std::string text = json_for_script(json_text(data));
   const std::pair<std::string_view, std::string_view> parts[] = {

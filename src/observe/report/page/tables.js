@@ -132,6 +132,13 @@ function tiles() {
   tile("Parameters", finite(run.parameters) ? count(run.parameters) : "–",
        run[unit] ? `${count(run[unit].train)} training ${unit}` +
                    (run[unit].learnt < run[unit].train ? `, ${count(run[unit].learnt)} of them learnt` : "") : "");
+  if (data.probe) {
+    const p = data.probe, number = (key) => (finite(p[key]) ? p[key] : 0), lost = number("dropped");
+    tile("Written by the probe", bytes(number("dump_bytes") + number("bytes")),
+         [`${whole(number("dumps"))} steps`, number("files") && `${whole(number("files"))} tensors`,
+          number("waited_s") >= 0.05 && `training waited ${duration(number("waited_s"))}`,
+          lost ? `${whole(lost)} files lost` : "nothing dropped"].filter(Boolean).join(", "), lost > 0);
+  }
   tile("Precision", (run.policy || "–").split(" ")[0], policyText((run.policy || "").split(" ").slice(1)));
 }
 
