@@ -307,7 +307,8 @@ Divergence of_records(const std::vector<Compared>& all, std::vector<Compared>::c
   if (!d.line.empty()) d.sentence += "; called at " + d.line;
   if (!is_forward(e)) d.sentence += common_factor(all);
   if (d.place == "gradient") d.sentence += only_sums(all);
-  d.sentence += group_remark(all, *it, npu.training) + order_remark(all, *it);
+  d.sentence +=
+      group_remark(all, *it, npu.training) + order_remark(all, *it) + layout_remark(all, *it);
   return d;
 }
 

@@ -22,6 +22,8 @@ struct ElementFigures {
   // What the first two are made of: |a - b|, |b|, and the largest of each.
   double difference = 0, length = 0, largest_difference = 0, largest = 0;
   std::string problem;  // as msprobe words it
+  // Of a square matrix: its rows are the other's columns, which its shape does not say.
+  bool is_turned = false;
 };
 
 // Of a pair whose elements both dumps have.
@@ -34,6 +36,8 @@ struct Elements {
   std::string type;
 };
 
-ElementFigures figures_of(const Elements& npu, const Elements& bench);
+// `may_be_turned`: of a parameter, its gradient or update, which runs may keep in either layout: a
+// square matrix is taken in that in which the two are much nearer.
+ElementFigures figures_of(const Elements& npu, const Elements& bench, bool may_be_turned = false);
 
 }  // namespace aloft::compare

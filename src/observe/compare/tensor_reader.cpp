@@ -66,9 +66,10 @@ const ElementFigures* TensorReader::figures(const RecordPair& pair) {
   if (known != known_.end()) return known->second.get();
   std::unique_ptr<ElementFigures>& figures = known_[pair.npu];
   const Path ours = npu_.elements_of(*pair.npu), theirs = bench_.elements_of(*pair.bench);
+  const bool is_of_parameter = pair.npu->part != Part::Input && pair.npu->part != Part::Output;
   if (!ours.empty() && !theirs.empty() && path_exists(ours) && path_exists(theirs))
-    figures = std::make_unique<ElementFigures>(
-        figures_of(read_elements(ours, *pair.npu), read_elements(theirs, *pair.bench)));
+    figures = std::make_unique<ElementFigures>(figures_of(
+        read_elements(ours, *pair.npu), read_elements(theirs, *pair.bench), is_of_parameter));
   return figures.get();
 }
 
