@@ -19,7 +19,8 @@ const rows = (id) => [...document.querySelectorAll(`#${id} tr:not(.head)`)].map(
   [...row.children].map((cell) => cell.textContent));
 document.body.append(Object.assign(document.createElement("pre"), { id: "probe", hidden: true,
   textContent: JSON.stringify({ inputs: rows("inputs"), compared: rows("compared"), loop: rows("loop-table"),
-    steps: rows("steps-table"), links: [...document.querySelectorAll("#steps a")].map((a) => a.getAttribute("href")),
+    runs: document.getElementById("runs").textContent, steps: rows("steps-table"),
+    links: [...document.querySelectorAll("#steps a")].map((a) => a.getAttribute("href")),
     sections: [...document.querySelectorAll("section:not([hidden])")].map((s) => s.id),
     page: document.documentElement.scrollWidth,
     words: [...document.querySelectorAll("td.mono > span")].filter((name) => {
@@ -217,6 +218,16 @@ class Compare(ProgramTest):
         [row] = [row for row in self.page(self.folder / "many/compare_result_step0.html", 1280)["loop"]
                  if row[0] == "schedule"]
         self.assertIn("the learning rate is 0.02 against", row[1])
+
+    def test_the_page_says_what_one_run_lacks_beside_a_divergence(self):
+        shutil.copytree(self.folder / "eps/step0", self.folder / "eps-half")
+        path = self.folder / "eps-half/rank/dump.json"
+        dump = json.loads(path.read_text())
+        dump["data"] = {name: call for name, call in dump["data"].items() if ".forward." in name}
+        path.write_text(json.dumps(dump))
+        self.assertIn(b"first divergence", self.compare("eps-half", "right/step0", "-o", "page_half").stdout)
+        runs = self.page(self.folder / "page_half/compare_result.html", 1280)["runs"]
+        self.assertRegex(runs, r" \d+ of \d+ tensors compared; the first run has no backward pass$")
 
     def test_another_step_is_other_parameters(self):
         line = self.compare("right/step1", "right/step0", "-o", "steps").stdout.decode()

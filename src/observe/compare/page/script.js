@@ -102,7 +102,9 @@ function steps() {
 
 function comparison() {
   byId("steps").hidden = true;
-  byId("runs").textContent = `NPU ${data.npu} · Bench ${data.bench}`;
+  const { compared, of, lacks } = data.coverage;
+  byId("runs").textContent = `NPU ${data.npu} · Bench ${data.bench} · ` +
+    `${compared === of ? compared : `${compared} of ${of}`} tensors compared${lacks ? "; " + lacks : ""}`;
   const where = data.divergence, shown = where && where.record ? where.record : null;
   const inputs = where ? where.inputs.filter((r) => !shown || names(r)[0] !== names(shown)[0]) : [];
   const rows = [...(shown ? [shown] : []), ...inputs.filter((r) => r.diverges), ...inputs.filter((r) => !r.diverges)];
