@@ -1,6 +1,7 @@
 // aloft probe compare NPU BENCH
 #include "cli/probe_compare.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -8,6 +9,7 @@
 #include "base/output.h"
 #include "cli/shared_options.h"
 #include "observe/compare/comparison.h"
+#include "observe/compare/steps.h"
 
 namespace aloft::cli {
 
@@ -20,11 +22,13 @@ struct Options {
 
 ExitCode compare(const Options& o) {
   const auto results = aloft::compare::compare_runs({o.npu, o.bench, o.out, o.map, o.xlsx});
-  const aloft::compare::StepResult* first = nullptr;
   for (const auto& r : results) {
-    if (!first && r.has_divergence) first = &r;
     print_result("{}\n", r.sentence);
-    print_talk("  {}\n", r.files.back().string());
+    if (results.size() == 1) print_talk("  {}\n", r.files.back().string());
+  }
+  if (results.size() > 1) {
+    print_result("{}\n", aloft::compare::summary_of(results));
+    print_talk("  {}\n", (aloft::Path(o.out) / "compare_result.html").string());
   }
   std::size_t unreadable = 0;
   for (const auto& r : results) unreadable += r.unreadable;
@@ -34,8 +38,18 @@ ExitCode compare(const Options& o) {
         .saw(std::to_string(unreadable) + " tensors without; all else is compared")
         .need("in dump_tensor_data what torch.save or numpy.save wrote, as dump.json says")
         .advice("the results name each, and why; make that dump again");
-  if (first && o.is_strict)
-    throw DivergedError("E0842", "the two runs are not the same").saw(first->sentence);
+  if (!o.is_strict) return ExitCode::Ok;
+  using Result = aloft::compare::StepResult;
+  if (const auto it = std::ranges::find_if(results, &Result::has_divergence); it != results.end())
+    throw DivergedError("E0842", "the two runs are not the same").saw(it->sentence);
+  const auto is_part = [](const Result& r) { return !r.lacks.empty(); };
+  if (const auto it = std::ranges::find_if(results, is_part); it != results.end())
+    throw DivergedError("E0842", "the two runs were compared in part")
+        .saw(it->sentence)
+        .need("dumps of the same passes and calls")
+        .advice(
+            "make both at the same level, with the same scope, in a step of training or both "
+            "without one");
   return ExitCode::Ok;
 }
 
@@ -52,7 +66,7 @@ Action probe_compare(CLI::App& app) {
       "TOML, YAML or JSON: which module, or value, of the one is which of the other; data, "
       "cell and layer mappings of msprobe, too");
   app.add_flag("--xlsx", o->xlsx, "write the table as a workbook, too");
-  add_strict(app, o->is_strict, "a divergence");
+  add_strict(app, o->is_strict, "a divergence, or what one run lacks");
   return [o] { return compare(*o); };
 }
 

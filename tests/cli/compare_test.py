@@ -1,12 +1,33 @@
 """aloft probe compare: from recipes to a sentence, and what is refused."""
 import csv
+import html
 import json
 import os
+import re
 import shutil
 import struct
+import subprocess
 import zipfile
 
 from program import ROOT, ProgramTest, main
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+NARROW = 500
+# Behind the page's own script: what is seen of its tables, as JSON in an element of its own.
+SEEN = """<script>
+const rows = (id) => [...document.querySelectorAll(`#${id} tr:not(.head)`)].map((row) =>
+  [...row.children].map((cell) => cell.textContent));
+document.body.append(Object.assign(document.createElement("pre"), { id: "probe", hidden: true,
+  textContent: JSON.stringify({ inputs: rows("inputs"), compared: rows("compared"), loop: rows("loop-table"),
+    runs: document.getElementById("runs").textContent, steps: rows("steps-table"),
+    links: [...document.querySelectorAll("#steps a")].map((a) => a.getAttribute("href")),
+    sections: [...document.querySelectorAll("section:not([hidden])")].map((s) => s.id),
+    page: document.documentElement.scrollWidth,
+    words: [...document.querySelectorAll("td.mono > span")].filter((name) => {
+      const line = document.createRange();  // a word that is broken has two boxes
+      return [...name.childNodes].some((word) => (line.selectNodeContents(word), line.getClientRects().length > 1));
+    }).map((name) => name.textContent) }) }));
+</script>"""
 
 
 class Compare(ProgramTest):
@@ -24,10 +45,12 @@ class Compare(ProgramTest):
     def test_precision_is_no_divergence(self):
         lines = self.compare("low", "right", "-o", "low_right").stdout.decode().splitlines()
         # Behind an update that was made of rounded gradients parameters are others, by so much.
-        for step, line in enumerate(lines):
+        for step, line in enumerate(lines[:2]):
             self.assertTrue(line.startswith(f"step{step}: no divergence"), lines)
+        self.assertEqual(lines[2:], ["no divergence in 2 steps"])
         self.assertEqual({path.name for path in (self.folder / "low_right").iterdir()},
-                         {f"compare_result_step{step}.{kind}" for step in (0, 1) for kind in ("csv", "json", "html")})
+                         {f"compare_result_step{step}.{kind}" for step in (0, 1) for kind in ("csv", "json", "html")} |
+                         {"compare_result.json", "compare_result.html"})
 
     def test_the_first_wrong_module_is_named(self):
         line = self.compare("eps/step0", "right/step0", "-o", "eps_right", "--xlsx").stdout.decode()
@@ -137,6 +160,74 @@ class Compare(ProgramTest):
         self.assertIn(b"E0842", said)
         self.assertTrue((self.folder / "strict/compare_result.html").exists())
         self.compare("right", "right", "-o", "strict_same", "--strict")
+        # So is a pass that one run lacks: what is left agrees.
+        shutil.copytree(self.folder / "right/step0", self.folder / "half")
+        path = self.folder / "half/rank/dump.json"
+        dump = json.loads(path.read_text())
+        dump["data"] = {name: call for name, call in dump["data"].items() if ".forward." in name}
+        path.write_text(json.dumps(dump))
+        for arguments in (("half", "right/step0"), ("right/step0", "half")):
+            said = self.compare(*arguments, "-o", "strict_half", "--strict", exit_code=5).stderr
+            self.assertIn(b"run has no backward pass", said)
+            self.assertIn(b"no divergence", self.compare(*arguments, "-o", "strict_half").stdout)
+        self.compare("half", "half", "-o", "strict_half", "--strict")
+
+    def page(self, path, width):
+        """What a browser shows of a page in a window of that width."""
+        if not BROWSER:
+            self.skipTest("no chromium is installed")
+        page = self.folder / "seen.html"
+        page.write_text(path.read_text().replace("</body>", SEEN + "</body>"))
+        done = subprocess.run(
+            [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+             f"--user-data-dir={self.folder / 'browser'}", f"--window-size={width},1000", "--dump-dom", page.as_uri()],
+            capture_output=True, text=True, timeout=120)
+        if not done.stdout.strip():
+            self.skipTest(f"{BROWSER} does not start")
+        probe = re.search(r'<pre id="probe"[^>]*>(.*?)</pre>', done.stdout, re.S)
+        self.assertTrue(probe, f"the page's scripts failed: {done.stderr[-2000:]}")
+        return json.loads(html.unescape(probe[1]))
+
+    def test_the_page_shows_what_parts_first(self):
+        text = (self.folder / "right/step0/rank/dump.json").read_text()
+        (self.folder / "other.names.json").write_text(text.replace("Module.", "Cell.network."))
+        self.compare("eps/step0", "other.names.json", "-o", "page")
+        for width in (NARROW, 1280):
+            seen = self.page(self.folder / "page/compare_result.html", width)
+            self.assertLessEqual(seen["page"], width)
+            self.assertEqual(seen["words"], [])
+            self.assertEqual(seen["sections"][:3], ["divergence", "loop", "all"])
+            name = "h.0.ln_1.LayerNorm.forward.0.output.0"
+            for rows in (seen["inputs"], seen["compared"]):
+                self.assertEqual(rows[0][0], f"Module.{name}Cell.network.{name}")
+                self.assertRegex(rows[0][5], r"^norm\d+\.\d+max\d+\.\d+min-\d+\.\d+mean-?\d+\.\d+(e-\d+)?$")
+            self.assertEqual([row[2] for row in seen["inputs"][1:]], ["0"] * 3)  # what the call was given
+
+    def test_the_page_of_all_steps_leads_to_each(self):
+        self.aloft("probe", "run", "tiny.toml", "--out", "faster", "--steps", 2, "--set", 'precision="O0"',
+                   "--set", "optimizer.lr=0.02")
+        last = self.compare("faster", "right", "-o", "many").stdout.decode().splitlines()[-1]
+        self.assertTrue(last.startswith("first at step0: schedule: the learning rate"), last)
+        seen = self.page(self.folder / "many/compare_result.html", NARROW)
+        self.assertLessEqual(seen["page"], NARROW)
+        self.assertEqual(seen["sections"], ["steps"])
+        self.assertEqual(seen["links"], [f"compare_result_step{i}.html" for i in range(2)])
+        self.assertTrue(seen["steps"][0][1].startswith("first divergence: schedule: "), seen["steps"])
+        self.assertTrue(seen["steps"][1][1].startswith("also: "), seen["steps"])
+        # What the loops say has its figures on the page.
+        [row] = [row for row in self.page(self.folder / "many/compare_result_step0.html", 1280)["loop"]
+                 if row[0] == "schedule"]
+        self.assertIn("the learning rate is 0.02 against", row[1])
+
+    def test_the_page_says_what_one_run_lacks_beside_a_divergence(self):
+        shutil.copytree(self.folder / "eps/step0", self.folder / "eps-half")
+        path = self.folder / "eps-half/rank/dump.json"
+        dump = json.loads(path.read_text())
+        dump["data"] = {name: call for name, call in dump["data"].items() if ".forward." in name}
+        path.write_text(json.dumps(dump))
+        self.assertIn(b"first divergence", self.compare("eps-half", "right/step0", "-o", "page_half").stdout)
+        runs = self.page(self.folder / "page_half/compare_result.html", 1280)["runs"]
+        self.assertRegex(runs, r" \d+ of \d+ tensors compared; the first run has no backward pass$")
 
     def test_another_step_is_other_parameters(self):
         line = self.compare("right/step1", "right/step0", "-o", "steps").stdout.decode()

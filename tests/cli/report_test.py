@@ -47,6 +47,10 @@ PROBE = """<script>
   const broken = [...document.querySelectorAll("#recipe tr")].flatMap((tr) => [tr.firstChild, tr.lastChild])
     .filter((cell) => lines(cell) > 1 || cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent);
   const text = (id) => document.getElementById(id).textContent;
+  // Of the heat map's last column: the upper edge of its first cell, and the middle.
+  const map = document.getElementById("trends");
+  const pixel = (y) => map.width > 40 && map.height > 20
+    ? [...map.getContext("2d").getImageData(map.width - 32, y, 1, 1).data].join() : "";
   const modules = [...document.querySelectorAll("#decisions details.module")];
   document.body.append(Object.assign(document.createElement("pre"), { id: "probe", hidden: true,
     textContent: JSON.stringify({ charts, tooWide, small, broken, page: document.documentElement.scrollWidth,
@@ -55,6 +59,7 @@ PROBE = """<script>
       error: document.getElementById("error").offsetParent !== null,
       alerts: [...document.querySelectorAll("#alerts tbody tr")].map((row) =>
         [...row.children].map((cell) => [cell.textContent, cell.getBoundingClientRect().width])),
+      heat: [text("trends-least"), text("trends-most"), pixel(5), pixel(11)],
       tiles: text("tiles"), decisionsNote: text("decisions-note"),
       folded: modules.filter((m) => !m.open).length, modules: modules.length,
       layers: [...document.querySelectorAll("#layers tbody tr")].map((row) =>
@@ -220,6 +225,29 @@ class Report(ProgramTest):
             self.assertIn("h.1: 3 NaN in what it gives", nan[2][0])
             self.assertTrue(saturation[2][0].startswith("0: 100 % of what"), saturation)
             self.assertGreater(saturation[2][1], 0.3 * width)
+
+    def test_the_heat_map_has_a_scale_and_alerts_are_seen_on_it(self):
+        if not BROWSER:
+            self.skipTest("no chromium is installed")
+
+        def shown(last, alerts):
+            data = json.loads(json.dumps(self.data))
+            data["trends"].update(
+                steps=[1, 2], layers=["h.0"], names=["grad_norm", "gradient_saturated"], group=1, alerts=alerts,
+                alert_count=len(alerts), numbers={"grad_norm": [[0.0125, last]], "gradient_saturated": [[0.5, 1]]})
+            text = json.dumps(data).replace("<", "\\u003c")
+            page = re.sub(r'(<script type="application/json" id="data">).*?(</script>)',
+                          lambda m: m[1] + text + m[2], self.page, flags=re.S)
+            seen = self.show(NARROW, page, "heat")
+            self.assertEqual(seen["tooWide"], [])  # the longest of the numbers' names is cut
+            return seen["heat"]
+
+        least, most, edge, middle = shown(80, [])
+        self.assertEqual((least, most), ("0.0125", "80, by its logarithm"))
+        self.assertEqual(edge, middle)
+        for last in (80, None):  # what is not finite is red, as frames are
+            _, _, edge, middle = shown(last, [[2, "nan", "h.0", "NaN"]])
+            self.assertNotEqual(edge, middle, last)
 
     def test_precision_decisions_are_folded_by_module(self):
         seen = self.seen(NARROW)

@@ -103,8 +103,10 @@ class Planted(unittest.TestCase):
             old.unlink()
         done = subprocess.run([ALOFT, "probe", "compare", npu, bench, "-o", out], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
+        # Of several steps compare_result.json says what they say together, in a line behind theirs.
         said = [json.loads(path.read_text()) for path in sorted(out.glob("*.json"))]
-        self.assertEqual(done.stdout.splitlines(), [one["sentence"] for one in said])
+        together = said.pop(0) if len(said) > 1 else None
+        self.assertEqual(done.stdout.splitlines(), [one["sentence"] for one in said + [together] if one])
         return said
 
     def assert_same(self, npu, bench, least=100):
@@ -115,6 +117,7 @@ class Planted(unittest.TestCase):
             self.assertIsNone(said["divergence"], said["sentence"])
             # Most of what the other run has was compared, and not passed over.
             self.assertGreater(len(said["compared"]), least)
+            self.assertEqual(said["coverage"]["lacks"], "", said["sentence"])
 
     def assert_found(self, npu, bench, place=None, step=0, module=None, kind=None):
         name = npu.stem.removeprefix("training-")

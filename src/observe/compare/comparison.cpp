@@ -5,16 +5,20 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "observe/compare/dump_pairs.h"
 #include "observe/compare/results.h"
+#include "observe/compare/steps.h"
 #include "observe/compare/tensor_reader.h"
 
 namespace aloft::compare {
 
 namespace {
+
+constexpr std::string_view kFirst = "first divergence: ";
 
 std::string with_step(const std::string& sentence, const DumpPair& dumps) {
   const std::string place =
@@ -52,7 +56,8 @@ std::string file_of(const Path& name, const DumpPair& dumps) {
 // What the steps before say of a process.
 struct Before {
   Drift drift;
-  double scales = 0;  // the ratio of the loss scales at the first step
+  double scales = 0;        // the ratio of the loss scales at the first step
+  bool has_parted = false;  // what parts behind that is no first divergence
 };
 
 // Which lines of the map have an effect in a step, of all that were compared.
@@ -115,17 +120,20 @@ StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Request
   before.drift.end(c.compared, dumps.number);
   if (c.compared.empty()) refuse_nothing(dumps, c.pairs);
   c.divergence = first_divergence(c.compared, c.npu, c.loop, &c.bench);
+  c.coverage = coverage_of(c.npu, c.bench, c.pairs, c.compared);
   c.table = msprobe_table(c.pairs, c.npu, c.mode, elements_of);
   c.unreadable = reader.unreadable();
-  c.sentence =
-      with_step(unread_text(c.unreadable) +
-                    (c.divergence ? c.divergence->sentence
-                                  : agreement(c.compared, count_bare(c.pairs, c.compared))) +
-                    modules_text(c.npu, c.bench),
-                dumps);
-
-  StepResult result{dumps.step, dumps.rank,          c.divergence.has_value(),
-                    c.sentence, c.unreadable.size(), {}};
+  StepResult result{dumps.step, dumps.rank, c.divergence.has_value(), "", c.unreadable.size(), {}};
+  if (c.divergence) {
+    result.finding = c.divergence->sentence.substr(kFirst.size());
+    c.sentence = (before.has_parted ? "also: " : std::string(kFirst)) + result.finding;
+    before.has_parted = true;
+  } else {
+    c.sentence = agreement(c.compared, count_bare(c.pairs, c.compared), c.coverage);
+    result.lacks = c.coverage.lacks;
+  }
+  result.sentence = c.sentence =
+      with_step(unread_text(c.unreadable) + c.sentence + modules_text(c.npu, c.bench), dumps);
   const auto place_of = [&](const Path& name) {
     return result.files.emplace_back(request.out / file_of(name, dumps));
   };
@@ -148,11 +156,18 @@ std::vector<StepResult> compare_runs(const Request& request) {
   std::string alone;
   const std::vector<DumpPair> pairs = pair_dump_files(request.npu, request.bench, &alone);
   make_folder(request.out);
+  remove_results(request.out);
   std::vector<StepResult> results;
   std::map<std::string, Before> before;  // by process
   MapWatch watch(map);
   for (const DumpPair& dumps : pairs)
     results.push_back(compare_step(dumps, map, request, before[dumps.rank], watch));
+  if (results.size() > 1) {
+    const auto all = steps_json(results);
+    write_file_atomic(request.out / "compare_result.json",
+                      all.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    write_file_atomic(request.out / "compare_result.html", page_of(all));
+  }
   watch.tell();
   if (!alone.empty())
     log_warning("{} of the steps compared; the other run does not have {}", results.size(), alone);

@@ -24,12 +24,16 @@ struct StepResult {
   std::string sentence;        // where the two part, or that they do not
   std::size_t unreadable = 0;  // of how many tensors a file of elements cannot be read
   std::vector<Path> files;
+  std::string finding = {};  // of a divergence its sentence, without the step
+  // What one run has nothing of, where what both have agrees (coverage.h); else "".
+  std::string lacks = {};
 };
 
 // Reads, compares, and writes compare_result.csv, .json and .html into `out`; of several steps or
-// processes each its own, with their names. Each file is whole or not there. DataError E0650 for a
-// file that is no dump, E0651 where there is nothing to compare; UserError E0728. A line of the map
-// that has no effect in any of the steps is warned of.
+// processes each its own, with their names, and compare_result.json and .html of all (steps.h).
+// What a comparison before has left in `out` is removed. Each file is whole or not there. DataError
+// E0650 for a file that is no dump, E0651 where there is nothing to compare; UserError E0728. A
+// line of the map that has no effect in any of the steps is warned of.
 std::vector<StepResult> compare_runs(const Request& request);
 
 }  // namespace aloft::compare

@@ -150,7 +150,8 @@ class Judge {
         if (r.npu->part != Part::Parameter && !is_update)
           seen_ = std::max(seen_, judged->difference.size);
       }
-      all.push_back({m, r, std::move(judged->difference), judged->factor});
+      all.push_back({m, r, std::move(judged->difference), judged->factor,
+                     r.npu->part == Part::Parameter && is_turned(r)});
     }
     if (m.gives && are_equal_) noise_.forget();
   }
@@ -178,6 +179,11 @@ class Judge {
   }
   double typical(double inputs) const {
     return std::min(kTimesNoise * noise_.level() + kTimesInputs * inputs, noise_.most());
+  }
+
+  bool is_turned(const RecordPair& r) const {
+    const ElementFigures* const e = elements_of_(r);
+    return e && e->is_turned;
   }
 
   // A pair's difference, with what is allowed there.

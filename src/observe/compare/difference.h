@@ -27,6 +27,7 @@ struct Compared {
   Difference difference;
   // The first run's figures were multiplied by it; 1 of what is no gradient.
   double factor = 1;
+  bool is_turned = false;  // a square parameter that lies transposed in the other run
 };
 
 // What is known of the two steps beside their pairs.

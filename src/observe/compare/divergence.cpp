@@ -320,10 +320,13 @@ Divergence of_records(const std::vector<Compared>& all, std::vector<Compared>::c
   else
     d.sentence += " " + size_of(*it);
   if (d.place == "data") d.sentence += data_remark(all, *it);
+  d.arguments = lone_arguments(all, *it, d.module);
+  d.sentence += argument_remark(d.arguments);
   if (!d.line.empty()) d.sentence += "; called at " + d.line;
   if (!is_forward(e)) d.sentence += common_factor(all);
   if (d.place == "gradient") d.sentence += only_sums(all);
-  d.sentence += group_remark(all, *it, npu.training) + order_remark(all, *it);
+  d.sentence +=
+      group_remark(all, *it, npu.training) + order_remark(all, *it) + layout_remark(all, *it);
   return d;
 }
 
@@ -393,7 +396,8 @@ std::optional<Divergence> first_divergence(const std::vector<Compared>& all, con
   return of_records(all, it, npu, bench);
 }
 
-std::string agreement(const std::vector<Compared>& all, std::size_t bare) {
+std::string agreement(const std::vector<Compared>& all, std::size_t bare,
+                      const Coverage& coverage) {
   std::set<const EntryPair*> calls;
   const Compared* nearest = nullptr;
   std::size_t by_statistics = 0;
@@ -405,8 +409,12 @@ std::string agreement(const std::vector<Compared>& all, std::size_t bare) {
     by_statistics += is_by_statistics(c);
     if (!nearest || share(c) > share(*nearest)) nearest = &c;
   }
+  const bool is_part = coverage.compared < coverage.all;
   std::string text =
-      fmt::format("no divergence: {} tensors of {} calls agree", all.size(), calls.size());
+      is_part
+          ? fmt::format("no divergence: {} of {} tensors were compared, of {} calls, and agree",
+                        coverage.compared, coverage.all, calls.size())
+          : fmt::format("no divergence: {} tensors of {} calls agree", all.size(), calls.size());
   if (by_statistics == all.size())
     text += " in their statistics";
   else if (by_statistics > 0)
@@ -416,6 +424,7 @@ std::string agreement(const std::vector<Compared>& all, std::size_t bare) {
     text += fmt::format("; the nearest to its limit is off by {} of {}, {}",
                         in_words(nearest->difference.size), in_words(nearest->difference.allowed),
                         nearest->records.npu->name);
+  if (!coverage.lacks.empty()) text += "; " + coverage.lacks;
   if (bare > 0)
     text += fmt::format("; of {} more tensors there is nothing in both dumps to compare", bare);
   return text;

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "observe/compare/coverage.h"
 #include "observe/compare/difference.h"
+#include "observe/compare/lone_arguments.h"
 
 namespace aloft::compare {
 
@@ -20,7 +22,8 @@ struct Divergence {
   std::string module;  // its path, "" of the model itself
   std::string kind;    // its class, or the function
   std::string behind;  // the last call before it that agrees; "" where there is none
-  std::string line;    // that calls it, in either run: "gpt2.py:31"; "" where it is not known
+  std::vector<LoneArgument> arguments;  // that one of the two runs alone gives to what parts
+  std::string line;  // that calls it, in either run: "gpt2.py:31"; "" where it is not known
   std::string sentence;
 };
 
@@ -31,8 +34,10 @@ std::optional<Divergence> first_divergence(const std::vector<Compared>& all, con
                                            const DumpFile* bench = nullptr);
 
 // "no divergence: 132 tensors of 60 calls agree in their statistics ...", where there is none; of
-// elements without the last words. `bare`: of how many more the dumps have nothing to compare.
-std::string agreement(const std::vector<Compared>& all, std::size_t bare = 0);
+// elements without the last words. `bare`: of how many more the dumps have nothing to compare;
+// `coverage`: how many there are of which these are, and what one run lacks.
+std::string agreement(const std::vector<Compared>& all, std::size_t bare = 0,
+                      const Coverage& coverage = {});
 
 // "0.097", "4e-06"; "not finite".
 std::string in_words(double relative);

@@ -23,6 +23,8 @@ struct ElementFigures {
   double difference = 0, length = 0, largest_difference = 0, largest = 0;
   std::string problem;          // as msprobe words it
   std::string unreadable = {};  // which file cannot be read, and why: there are no figures then
+  // Of a square matrix: its rows are the other's columns, which its shape does not say.
+  bool is_turned = false;
 };
 
 // Of a pair whose elements both dumps have.
@@ -35,6 +37,8 @@ struct Elements {
   std::string type;
 };
 
-ElementFigures figures_of(const Elements& npu, const Elements& bench);
+// `may_be_turned`: of a parameter, its gradient or update, which runs may keep in either layout: a
+// square matrix is taken in that in which the two are much nearer.
+ElementFigures figures_of(const Elements& npu, const Elements& bench, bool may_be_turned = false);
 
 }  // namespace aloft::compare

@@ -16,9 +16,11 @@ std::string_view script();
 
 namespace compare {
 
-std::string page_of(const Comparison& c) {
+std::string page_of(const Comparison& c) { return page_of(json_of(c)); }
+
+std::string page_of(const nlohmann::ordered_json& results) {
   const std::string data = json_for_script(
-      json_of(c).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+      results.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   const std::pair<std::string_view, std::string_view> parts[] = {
       {"{{style}}", compare_page::style()},
       {"{{data}}", data},

@@ -102,6 +102,16 @@ std::string data_remark(const std::vector<Compared>& all, const Compared& first)
          "another order, which statistics do not see: dumps of `--task tensor` say";
 }
 
+std::string layout_remark(const std::vector<Compared>& all, const Compared& first) {
+  if (!has_part(first, Part::Output)) return "";
+  for (const Compared& c : all)
+    if (c.moment.entry == first.moment.entry && c.is_turned)
+      return "; its " + c.records.npu->own +
+             " is that of the other run with rows as columns: where both runs lay it out alike, it "
+             "was loaded transposed";
+  return "";
+}
+
 std::string group_remark(const std::vector<Compared>& all, const Compared& first,
                          const Training& training) {
   const Part part = record_of(first).part;

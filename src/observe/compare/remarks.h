@@ -23,6 +23,10 @@ std::string group_remark(const std::vector<Compared>& all, const Compared& first
 // is taken makes no difference to what is given, or what agreed before would not have agreed so.
 std::string order_remark(const std::vector<Compared>& all, const Compared& first);
 
+// Of what a module gives by a square matrix that lies transposed in the other run: that it may be
+// the layout that is wrong.
+std::string layout_remark(const std::vector<Compared>& all, const Compared& first);
+
 // Of what a table gives, such as an embedding, whose parameters are the same in both runs: that it
 // reads other data, or, where statistics alone say so, that its rows may lie otherwise.
 std::string data_remark(const std::vector<Compared>& all, const Compared& first);

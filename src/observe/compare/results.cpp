@@ -32,11 +32,22 @@ Json number(double v) {
   return std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
 }
 
+// A number, null where the dump has none; of what is no tensor the value that it shows, as a word.
+Json figure(const Record& r, const Figure& f) {
+  if (r.is_tensor && f.text != "True" && f.text != "False")
+    return f.number ? number(*f.number) : Json();
+  return f.text == "None" ? Json() : Json(f.text);
+}
+
 Json side_of(const Record* r) {
   if (!r) return nullptr;
-  Json side = {{"name", r->name},     {"dtype", r->type},   {"shape", r->shape},
-               {"max", r->max.text},  {"min", r->min.text}, {"mean", r->mean.text},
-               {"norm", r->norm.text}};
+  Json side = {{"name", r->name},
+               {"dtype", r->type},
+               {"shape", r->shape},
+               {"max", figure(*r, r->max)},
+               {"min", figure(*r, r->min)},
+               {"mean", figure(*r, r->mean)},
+               {"norm", figure(*r, r->norm)}};
   if (!r->hash.empty()) side["md5"] = r->hash;
   return side;
 }
@@ -132,7 +143,13 @@ Json json_of(const Comparison& c) {
   for (const EntryPair& p : c.pairs.entries)
     if (!p.bench) only_npu.push_back(p.npu->name);
   for (const Entry* b : c.pairs.only_bench) only_bench.push_back(b->name);
-  Json divergence = nullptr;
+  Json divergence = nullptr, arguments = Json::array();
+  if (c.divergence)
+    for (const LoneArgument& a : c.divergence->arguments)
+      arguments.push_back({{"call", a.call},
+                           {"argument", a.name},
+                           {"dtype", a.type},
+                           {"run", a.is_in_first ? "npu" : "bench"}});
   if (c.divergence)
     divergence = {{"place", c.divergence->place},
                   {"module", c.divergence->module},
@@ -140,7 +157,8 @@ Json json_of(const Comparison& c) {
                   {"behind", c.divergence->behind},
                   {"line", c.divergence->line},
                   {"record", c.divergence->compared ? record_of(*c.divergence->compared) : Json()},
-                  {"inputs", inputs_of(c)}};
+                  {"inputs", inputs_of(c)},
+                  {"arguments", std::move(arguments)}};
   Json loop = Json::array();
   for (const TrainingDifference& t : c.loop)
     loop.push_back({{"place", t.place},
@@ -152,11 +170,19 @@ Json json_of(const Comparison& c) {
     renamed.push_back({{"npu", r.npu}, {"bench", r.bench}, {"by", r.by}});
   for (const Unreadable& u : c.unreadable)
     unreadable.push_back({{"name", u.name}, {"file", u.file.string()}, {"why", u.why}});
-  return {{"sentence", c.sentence},          {"npu", c.npu.file.string()},
-          {"bench", c.bench.file.string()},  {"divergence", std::move(divergence)},
-          {"loop", std::move(loop)},         {"unreadable", std::move(unreadable)},
-          {"renamed", std::move(renamed)},   {"compared", std::move(compared)},
-          {"only_npu", std::move(only_npu)}, {"only_bench", std::move(only_bench)}};
+  return {
+      {"sentence", c.sentence},
+      {"npu", c.npu.file.string()},
+      {"bench", c.bench.file.string()},
+      {"coverage",
+       {{"compared", c.coverage.compared}, {"of", c.coverage.all}, {"lacks", c.coverage.lacks}}},
+      {"divergence", std::move(divergence)},
+      {"loop", std::move(loop)},
+      {"unreadable", std::move(unreadable)},
+      {"renamed", std::move(renamed)},
+      {"compared", std::move(compared)},
+      {"only_npu", std::move(only_npu)},
+      {"only_bench", std::move(only_bench)}};
 }
 
 }  // namespace aloft::compare

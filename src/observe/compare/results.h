@@ -23,6 +23,7 @@ struct Comparison {
   std::vector<TrainingDifference> loop;  // what the training loops say that is not the same
   std::vector<Unreadable> unreadable;    // files of elements
   std::optional<Divergence> divergence;
+  Coverage coverage;
   std::string sentence;
 };
 
@@ -43,5 +44,7 @@ nlohmann::ordered_json json_of(const Comparison& c);
 
 // A page that needs nothing else; its first line is the sentence.
 std::string page_of(const Comparison& c);
+// The same of what compare_result.json says, of one pair of dumps or of several steps (steps.h).
+std::string page_of(const nlohmann::ordered_json& results);
 
 }  // namespace aloft::compare

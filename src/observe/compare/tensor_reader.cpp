@@ -99,7 +99,8 @@ ElementFigures TensorReader::compared(const RecordPair& pair, const Path& ours,
       why = why_of(e);
       unreadable_.push_back({sides[i].first->name, *sides[i].second, why});
     }
-  if (why.empty()) return figures_of(elements[0], elements[1]);
+  const bool is_of_parameter = pair.npu->part != Part::Input && pair.npu->part != Part::Output;
+  if (why.empty()) return figures_of(elements[0], elements[1], is_of_parameter);
   ElementFigures none;
   none.problem = "unreadable";
   none.unreadable = why;

@@ -57,12 +57,18 @@
       ? `the first ${whole(trends.alerts.length)} of ${whole(trends.alert_count)}` : whole(trends.alert_count);
   }
 
-  // Where a value lies between the least and the largest: 0 to 1.
-  function scaleOf(values, isLog) {
-    const known = values.flat().filter((x) => finite(x) && (!isLog || x > 0)).map((x) => (isLog ? Math.log(x) : x));
-    const lo = known.reduce((a, b) => Math.min(a, b), Infinity), hi = known.reduce((a, b) => Math.max(a, b), -Infinity);
-    return (x) => (isLog && !(x > 0) ? 0 : hi > lo ? ((isLog ? Math.log(x) : x) - lo) / (hi - lo) : 1);
+  // The least and the largest value, and where one lies between them: 0 to 1.
+  function scaleOf(values, isLog, has0) {
+    const known = values.flat().filter((x) => finite(x) && (!isLog || x > 0));
+    if (has0 && !isLog) known.push(0);
+    const least = known.reduce((a, b) => Math.min(a, b), Infinity);
+    const most = known.reduce((a, b) => Math.max(a, b), -Infinity);
+    const lo = isLog ? Math.log(least) : least, hi = isLog ? Math.log(most) : most;
+    const at = (x) => (isLog && !(x > 0) ? 0 : hi > lo ? ((isLog ? Math.log(x) : x) - lo) / (hi - lo) : 1);
+    return { least, most, at };
   }
+
+  const ofScale = (x) => (finite(x) ? String(Number(x.toPrecision(3))) : "");
 
   const kRow = 15, kTop = 4, kBottom = 22;
   let cells = null;  // of the drawing that is shown
@@ -84,7 +90,9 @@
     context.font = font;
     context.textBaseline = "middle";
     const column = (width - left - 12) / trends.steps.length;
-    const scale = scaleOf(values, kNumbers[name][1]);
+    const isLog = kNumbers[name][1], scale = scaleOf(values, isLog, isOften0(name));
+    byId("trends-least").textContent = ofScale(scale.least);
+    byId("trends-most").textContent = ofScale(scale.most) + (isLog ? ", by its logarithm" : "");
     const raised = new Set(trends.alerts.map(([step, , layer]) => layer + " " + lookOf(step)));
     shown.forEach((i, r) => {
       const y = kTop + r * kRow;
@@ -93,12 +101,12 @@
       context.fillText(trends.layers[i], 6, y + kRow / 2);
       values[i].forEach((x, c) => {
         if (x === false && !isOften0(name)) return;
-        context.globalAlpha = x === null ? 1 : 0.08 + 0.92 * (x === false ? 0 : scale(x));
+        context.globalAlpha = x === null ? 1 : 0.08 + 0.92 * (x === false ? 0 : scale.at(x));
         context.fillStyle = colour(x === null ? "bad" : "accent");
         context.fillRect(left + c * column, y + 1, Math.max(column - (column > 4 ? 1 : 0), 0.5), kRow - 2);
         if (!raised.has(trends.layers[i] + " " + c)) return;
         context.globalAlpha = 1;
-        context.strokeStyle = colour("bad");
+        context.strokeStyle = colour(x === null ? "ink" : "bad");  // a red frame on red is none
         context.lineWidth = 2;
         context.strokeRect(left + c * column, y + 1, Math.max(column - 1, 2), kRow - 2);
       });

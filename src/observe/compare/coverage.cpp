@@ -1,0 +1,135 @@
+#include "observe/compare/coverage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <tuple>
+
+namespace aloft::compare {
+
+namespace {
+
+constexpr std::size_t kModules = 0, kFunctions = 1, kBackwardFunctions = 2, kKinds = 3;
+
+std::size_t kind_of(const Entry& e) {
+  if (e.is_module) return kModules;
+  return e.direction == Direction::Forward ? kFunctions : kBackwardFunctions;
+}
+
+bool is_counted(const Entry& e) {
+  return e.direction == Direction::Forward || e.direction == Direction::Backward ||
+         e.direction == Direction::ParametersGrad;
+}
+
+bool has_values(const Record& r) { return r.is_tensor && r.elements() > 0; }
+
+std::size_t values_of(const Entry& e) {
+  return static_cast<std::size_t>(std::ranges::count_if(e.records, has_values));
+}
+
+// The calls of a run that have no partner.
+class Alone {
+ public:
+  Alone(const DumpFile& dump, bool are_calls_one) : dump_(dump), are_calls_one_(are_calls_one) {}
+
+  // Several modules that are taken as one have the names of all.
+  void pair(const Entry& e) {
+    for (std::string_view rest = e.name; !rest.empty();) {
+      constexpr std::string_view kAnd = " + ";
+      const std::size_t end = rest.find(kAnd);
+      paired_.insert(key(parse_entry_name(rest.substr(0, end))));
+      rest = end == std::string_view::npos ? "" : rest.substr(end + kAnd.size());
+    }
+  }
+  // Each once, however many calls it is.
+  std::vector<const Entry*> entries() const {
+    std::vector<const Entry*> found;
+    std::set<Key> seen = paired_;
+    for (const Entry& e : dump_.entries)
+      if (is_counted(e) && values_of(e) > 0 && seen.insert(key(e)).second) found.push_back(&e);
+    return found;
+  }
+
+ private:
+  // A function's call is known by its whole name.
+  using Key = std::tuple<std::string, Direction, std::int64_t>;
+  Key key(const Entry& e) const {
+    return {e.is_module ? e.path : e.name, e.direction,
+            e.is_module && !are_calls_one_ ? e.call : 0};
+  }
+
+  const DumpFile& dump_;
+  const bool are_calls_one_;
+  std::set<Key> paired_;
+};
+
+bool has(const DumpFile& dump, Direction d) {
+  return std::ranges::any_of(dump.entries,
+                             [&](const Entry& e) { return e.direction == d && values_of(e) > 0; });
+}
+
+// Whether both runs have a parameter: of functions dumps have none, nor their gradients.
+bool have_parameters(const std::vector<Compared>& compared) {
+  return std::ranges::any_of(compared, [](const Compared& c) {
+    return c.records.npu && c.records.npu->part == Part::Parameter;
+  });
+}
+
+// A pass that one of the two alone has.
+std::string lacking_pass(const DumpFile& npu, const DumpFile& bench,
+                         const std::vector<Compared>& compared) {
+  const auto lacking = [&](Direction d) -> const char* {
+    const bool ours = has(npu, d), theirs = has(bench, d);
+    return ours == theirs ? nullptr : ours ? "second" : "first";
+  };
+  if (const char* const run = lacking(Direction::Backward))
+    return fmt::format("the {} run has no backward pass", run);
+  if (const char* const run = lacking(Direction::ParametersGrad); run && have_parameters(compared))
+    return fmt::format("the {} run has no gradient of any parameter", run);
+  return "";
+}
+
+}  // namespace
+
+Coverage coverage_of(const DumpFile& npu, const DumpFile& bench, const Pairs& pairs,
+                     const std::vector<Compared>& compared) {
+  const bool are_calls_one = npu.training.micro_batches > 1 || bench.training.micro_batches > 1;
+  Alone ours(npu, are_calls_one), theirs(bench, are_calls_one);
+  std::size_t both[kKinds] = {}, npu_alone[kKinds] = {}, bench_alone[kKinds] = {};
+  for (const Compared& c : compared)
+    both[kind_of(*c.moment.entry->npu)] += c.records.npu && c.records.bench;
+  for (const EntryPair& p : pairs.entries) {
+    if (!p.bench) continue;
+    ours.pair(*p.npu), theirs.pair(*p.bench);
+    if (!is_counted(*p.npu)) continue;
+    for (const RecordPair& r : p.records) {
+      if (r.npu && !r.bench) npu_alone[kind_of(*p.npu)] += has_values(*r.npu);
+      if (r.bench && !r.npu) bench_alone[kind_of(*p.npu)] += has_values(*r.bench);
+    }
+  }
+  const std::vector<const Entry*> npu_calls = ours.entries(), bench_calls = theirs.entries();
+  for (const Entry* e : npu_calls) npu_alone[kind_of(*e)] += values_of(*e);
+  for (const Entry* e : bench_calls) bench_alone[kind_of(*e)] += values_of(*e);
+
+  Coverage c;
+  c.lacks = lacking_pass(npu, bench, compared);
+  for (const std::size_t count : both) c.compared += count;
+  const std::size_t kind = both[kModules] > 0 ? kModules : kFunctions;
+  const std::size_t alone = std::max(npu_alone[kind], bench_alone[kind]);
+  c.all = c.compared + alone;
+  // Where both runs have functions of their own they are other programs.
+  const std::size_t other = std::min(npu_alone[kind], bench_alone[kind]);
+  const bool is_gap = both[kind] < alone && (kind == kModules || other < both[kind]);
+  if (!is_gap || !c.lacks.empty()) return c;
+  const bool is_npu = npu_alone[kind] > bench_alone[kind];
+  const auto& calls = is_npu ? npu_calls : bench_calls;
+  const auto first =
+      std::ranges::find_if(calls, [&](const Entry* e) { return kind_of(*e) == kind; });
+  c.lacks = fmt::format("most tensors are in the {} run alone", is_npu ? "first" : "second");
+  if (first != calls.end()) c.lacks += ", such as those of " + (*first)->name;
+  return c;
+}
+
+}  // namespace aloft::compare

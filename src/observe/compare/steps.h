@@ -1,0 +1,24 @@
+// What came out of several steps or processes together.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "observe/compare/comparison.h"
+
+namespace aloft::compare {
+
+// "first at step3: update, fc (Linear): ...; 4 of 60 steps part", or that none does; and how many
+// were compared in part, where any was.
+std::string summary_of(const std::vector<StepResult>& results);
+
+// compare_result.json of them all: `sentence`, and of each of `steps` what it says and its files.
+nlohmann::ordered_json steps_json(const std::vector<StepResult>& results);
+
+// Removes what an earlier comparison has written into a folder: files of other steps would stand
+// beside those of this one.
+void remove_results(const Path& folder);
+
+}  // namespace aloft::compare

@@ -1,0 +1,54 @@
+// Weights that two runs keep in other layouts.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "dump_records.h"
+#include "observe/compare/comparison.h"
+#include "observe/compare/elements.h"
+#include "temporary_folder.h"
+
+namespace aloft::compare {
+namespace {
+
+// Frameworks keep the same weight as [in, out] and as [out, in]; of a square one no shape says it.
+TEST(CompareLayout, ASquareMatrixMayLieTransposed) {
+  TemporaryFolder folder;
+  const Elements a{{1, 2, 3, 4}, {2, 2}, "torch.float32"}, t{{1, 3, 2, 4}, {2, 2}, a.type};
+  EXPECT_EQ(figures_of(t, a, true).relative_distance, 0);
+  EXPECT_TRUE(figures_of(t, a, true).is_turned);
+  EXPECT_GT(figures_of(t, a).relative_distance, 0);  // such as what flows from layer to layer
+  const Elements other{{1, 2.1, 3, 4}, {2, 2}, a.type};
+  EXPECT_FALSE(figures_of(other, a, true).is_turned);
+  EXPECT_FALSE(figures_of({{1, 2, 2, 4}, {2, 2}, a.type}, a, true).is_turned);  // as far either way
+
+  // The layout of a weight alone is no divergence; one that was loaded so is one of what it gives.
+  const auto run = [&](const char* name, const Elements& weight, double out) {
+    Json w = tensor({2, 2}, 1);
+    w["data_name"] = "w.npy";
+    const Json data = {{"Module.a.Linear.forward.0",
+                        forward(tensor({4, 2}, 1), tensor({4, 2}, out), {{"weight", w}})}};
+    make_folder(folder / name / "dump_tensor_data");
+    TemporaryFolder::put(folder / name / "dump.json",
+                         Json{{"task", "tensor"}, {"data", data}}.dump());
+    std::string file = "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2), }";
+    file = std::string("\x93NUMPY\1\0", 8) + static_cast<char>(file.size()) + '\0' + file;
+    for (const double v : weight.values) file.append(reinterpret_cast<const char*>(&v), sizeof v);
+    TemporaryFolder::put(folder / name / "dump_tensor_data/w.npy", file);
+  };
+  const auto said = [&] {
+    return compare_runs({folder / "x", folder / "y", folder / "out", {}})[0].sentence;
+  };
+  run("x", t, 1), run("y", a, 1);
+  EXPECT_TRUE(said().starts_with("no divergence")) << said();
+  run("x", t, 2);
+  EXPECT_NE(said().find("what a gives"), std::string::npos) << said();
+  EXPECT_NE(said().find("its weight is that of the other run with rows as columns"),
+            std::string::npos)
+      << said();
+  run("x", other, 2);
+  EXPECT_NE(said().find("the parameter weight of a is another one"), std::string::npos) << said();
+}
+
+}  // namespace
+}  // namespace aloft::compare
