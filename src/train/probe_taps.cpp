@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "passes/attention_taps.h"
 #include "types/statistics.h"
 
 namespace aloft {
@@ -50,6 +51,16 @@ void add_ops(AskedTaps& asked, std::string_view prefix, const Strings& patterns)
     asked.patterns.push_back(std::string(prefix) + pattern);
 }
 
+const Strings kInside = {"op:attention_scores", "op:attention_probabilities"};
+
+// Whether attentions are looked into, as is said or as the list names it.
+bool looks_inside(const ProbeSection& probe) {
+  return probe.level != "module" &&
+         (probe.attention || std::ranges::any_of(probe.list, [](const std::string& word) {
+            return is_pattern(word) && asks_for_attention(word);
+          }));
+}
+
 // The values themselves, which task "tensor" writes.
 void add_tensors(AskedTaps& asked, const ProbeSection& probe, nn::Module* model) {
   const Strings all_ops = {"*", "backward:*"};
@@ -60,7 +71,9 @@ void add_tensors(AskedTaps& asked, const ProbeSection& probe, nn::Module* model)
   }
   if (probe.level != "op" && (!parts.empty() || probe.list.empty()))
     add_modules(asked, "", parts, model);
-  if (probe.level != "module") add_ops(asked, "", probe.list.empty() ? all_ops : patterns);
+  if (probe.level == "module") return;
+  add_ops(asked, "", probe.list.empty() ? all_ops : patterns);
+  if (probe.attention && probe.list.empty()) add_ops(asked, "", kInside);
 }
 
 }  // namespace
@@ -92,6 +105,7 @@ AskedTaps taps_of(Look look, const ProbeSection& probe, const MonitorSection& mo
   if (probe.level != "op" || monitor.on)
     add_modules(asked, prefix, are_few ? probe.list : Strings(), model);
   if (probe.level != "module") add_ops(asked, prefix, {"*", "backward:*"});
+  if (looks_inside(probe)) add_ops(asked, prefix, kInside);
   return asked;
 }
 
