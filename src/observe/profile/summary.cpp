@@ -69,8 +69,9 @@ std::string number(double x) {
 std::string line_of(const std::string& op, std::string_view phase, const std::string& calls,
                     const std::string& ms, const std::string& share, const std::string& flops,
                     const std::string& bytes, const std::string& reached) {
-  return fmt::format("  {:<28} {:<9} {:>7} {:>9} {:>7} {:>9} {:>8} {:>9}\n", op.substr(0, 28),
-                     phase, calls, ms, share, flops, bytes, reached);
+  std::string line = fmt::format("  {:<28} {:<9} {:>7} {:>9} {:>7} {:>9} {:>8} {:>9}",
+                                 op.substr(0, 28), phase, calls, ms, share, flops, bytes, reached);
+  return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
 }
 
 std::string line_of(const Row& r, double steps, double all) {
