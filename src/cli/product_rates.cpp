@@ -165,6 +165,24 @@ MeasuredRates device_rates() {
   return rates;
 }
 
+profile::Rates rates_of_device() {
+  constexpr double kGiga = 1e9;
+  const MeasuredRates products = device_rates();
+  profile::Rates rates{products.f32_gflops, products.bf16_gflops,
+                       std::max(products.f16_gflops, products.f32_gflops), 0, products.source};
+  const Features& f = current_device().features();
+  if (f.memory_bandwidth > 0) {
+    rates.memory_gb_s = f.memory_bandwidth / kGiga;
+    return rates;
+  }
+  try {
+    rates.memory_gb_s = cpu::measure_stream_rate();
+  } catch (const EnvironmentError& e) {
+    log_warning("how fast the memory is was not measured: {}", e.headline());
+  }
+  return rates;
+}
+
 MeasuredRates shown_product_rates() {
   MeasuredRates rates = device_rates();
   log_info("products here: {}", describe(rates));

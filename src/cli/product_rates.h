@@ -7,6 +7,7 @@
 #include "backends/cpu/measure.h"
 #include "base/cache_folder.h"
 #include "base/file.h"
+#include "observe/profile/rates.h"
 #include "recipe/settle_precision.h"
 
 namespace aloft::cli {
@@ -24,7 +25,11 @@ MeasuredRates product_rates(
 
 // Those of the current device: as it says (Features::f32_flops), or else as above.
 MeasuredRates device_rates();
-// The same, said in a line: for verbs that show no banner (train/banner.h).
+// What a profile is held against: those, and how fast the memory is, which is measured (a quarter
+// of a second, a quarter of a GiB) where the device does not say it. Only products where there is
+// not so much memory.
+profile::Rates rates_of_device();
+// The same as device_rates(), said in a line: for verbs that show no banner (train/banner.h).
 MeasuredRates shown_product_rates();
 
 }  // namespace aloft::cli

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "cli/option_checks.h"
 #include "frontend/eager.h"
 
 namespace aloft::cli {
@@ -82,10 +83,12 @@ void add_mode(CLI::App& app, std::string& mode) {
 }
 
 void add_probe(CLI::App& app, std::string& probe) {
-  app.add_option("--probe", probe, "statistics[:op], overflow, trends or none (default: recipe)")
+  app.add_option("--probe", probe,
+                 "statistics[:op[,attention]], overflow, trends or none (default: recipe)")
       // Not shown as a set: a line of help would be too long.
       ->check(CLI::IsMember({"statistics", "statistics:module", "statistics:op", "statistics:mix",
-                             "overflow", "trends", "none"})
+                             "statistics:op,attention", "statistics:mix,attention", "overflow",
+                             "trends", "none"})
                   .description(""));
 }
 
@@ -93,11 +96,22 @@ std::vector<Override> overrides_of_probe(const std::string& probe) {
   std::vector<Override> set;
   if (probe.empty()) return set;
   if (probe == "trends") return {{"monitor.on", "true"}};
+  const std::size_t comma = probe.find(',');
+  if (comma != std::string::npos) {
+    set = overrides_of_probe(probe.substr(0, comma));
+    set.push_back({"probe." + probe.substr(comma + 1), "true"});
+    return set;
+  }
   const std::size_t colon = probe.find(':');
   set.push_back({"probe.task", '"' + probe.substr(0, colon) + '"'});
   if (colon != std::string::npos)
     set.push_back({"probe.level", '"' + probe.substr(colon + 1) + '"'});
   return set;
+}
+
+void add_profile(CLI::App& app, std::optional<std::int64_t>& profile) {
+  app.add_option("--profile", profile, "steps whose instructions are timed (profile.steps)")
+      ->check(at_least(0));
 }
 
 void add_threads(CLI::App& app, std::optional<std::int64_t>& threads) {

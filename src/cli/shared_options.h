@@ -52,6 +52,9 @@ void add_probe(CLI::App& app, std::string& probe);
 // What it says of a recipe's keys; `origin` of [probe] stays that of the file where it is empty.
 std::vector<Override> overrides_of_probe(const std::string& probe);
 
+// --profile: so many steps are timed (profile.steps); nothing where it is not given.
+void add_profile(CLI::App& app, std::optional<std::int64_t>& profile);
+
 // --threads: 0 to kMostThreads; nothing where it is not given.
 void add_threads(CLI::App& app, std::optional<std::int64_t>& threads);
 

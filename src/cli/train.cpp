@@ -26,7 +26,7 @@ struct Options {
   RecipeWords recipe;
   std::string out, mode, probe;
   std::optional<std::string> choices;
-  std::optional<std::int64_t> threads;
+  std::optional<std::int64_t> threads, profile;
   std::int64_t steps = -1;
   bool resume = false, force = false, print_config = false, quiet = false;
 };
@@ -67,6 +67,7 @@ ExitCode train(const Options& o) {
   if (o.threads) overrides.push_back({"train.threads", std::to_string(*o.threads)});
   if (!o.mode.empty()) overrides.push_back({"train.mode", "\"" + o.mode + "\""});
   for (Override& set : overrides_of_probe(o.probe)) overrides.push_back(std::move(set));
+  if (o.profile) overrides.push_back({"profile.steps", std::to_string(*o.profile)});
   if (const auto device = given_device())
     overrides.push_back({"train.device", "\"" + *device + "\""});
   const Recipe recipe = load_recipe(o.recipe.path, overrides);
@@ -82,12 +83,14 @@ ExitCode train(const Options& o) {
   t.quiet = o.quiet;
   t.machine = machine_name();
   t.measure = [] { return device_rates(); };
+  t.rates = [] { return rates_of_device(); };
   if (o.choices) t.choices = choices_of_run(*o.choices);
   t.report = write_report;
   const TrainResult r = run_training(recipe, t);
   print_result("{}\n", fit_for(Output::Out, summary(r, task_kind(recipe).unit)));
   if (r.best && r.best->step != r.last_step) print_best(*r.best, recipe, t.out);
   print_result("run directory {}\n", t.out.string());
+  print_result("{}", r.profile);
   if (!r.sample.empty()) print_result("sample:\n{}\n", r.sample);
   return r.exit;
 }
@@ -110,6 +113,7 @@ Action train_verb(CLI::App& app) {
   add_mode(app, o->mode);
   add_threads(app, o->threads);
   add_probe(app, o->probe);
+  add_profile(app, o->profile);
   app.add_flag("--print-config", o->print_config,
                "print the resolved recipe with the origin of each value, and stop");
   app.add_flag("--quiet", o->quiet, "no progress, only warnings and errors");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ops/attention_inside.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
 #include "ops/evaluate.h"
@@ -46,6 +47,8 @@ EagerTaps::EagerTaps(const AskedTaps& asked) : asked_(asked) {
     return pattern.starts_with(std::string(kStatisticsPrefix) + "parameter:") ||
            pattern.starts_with(std::string(kExponentsPrefix) + "parameter:");
   });
+  asks_attention_ = std::ranges::any_of(
+      asked_.patterns, [](const std::string& pattern) { return asks_for_attention(pattern); });
 }
 
 EagerTaps::Looking::Looking(EagerTaps& taps)
@@ -76,6 +79,7 @@ void EagerTaps::begin() {
   classes_.clear();
   variables_ = {};
   occurrences_.clear();
+  attentions_.clear();
   entries_.clear();
   entry_of_.clear();
   read_.clear();
@@ -116,8 +120,9 @@ void EagerTaps::put(Entry entry) {
   entries_.push_back(std::move(entry));
 }
 
-EagerTaps::CellPtr EagerTaps::cell_to_show(EagerEmitter& e, std::string_view prefix,
+EagerTaps::CellPtr EagerTaps::cell_to_show(EagerEmitter& e, std::string_view tap,
                                            const CellPtr& of) {
+  const std::string_view prefix = shown_prefix(tap);
   CellPtr& known = taken_[std::string(prefix)][of];
   if (known) return known;
   if (prefix.empty()) return known = e.copy_of(*of);  // it shares the memory, which nobody writes
@@ -125,7 +130,7 @@ EagerTaps::CellPtr EagerTaps::cell_to_show(EagerEmitter& e, std::string_view pre
   const NoGrad no_grad;
   const Tensor value(&e, of->id, of);
   EmitterScope scope(e);
-  return known = cell_of(statistics(value, prefix == kExponentsPrefix));
+  return known = cell_of(statistics(value, prefix == kExponentsPrefix, shows_scores(tap)));
 }
 
 void EagerTaps::show(EagerEmitter& e, const std::string& name, Kind kind, const Tensor& value,
@@ -133,7 +138,7 @@ void EagerTaps::show(EagerEmitter& e, const std::string& name, Kind kind, const 
   const CellPtr cell = cell_of(value);
   if (!is_float(cell->type.dtype)) return;
   Entry entry{{name, bind_lengths(cell->type, cell->lengths), where.phase, where.file.str(),
-               where.line, cell_to_show(e, shown_prefix(name), cell)},
+               where.line, cell_to_show(e, name, cell)},
               kind,
               entries_.size(),
               cell};
@@ -207,7 +212,40 @@ std::vector<Tensor> EagerTaps::emit(EagerEmitter& e, const OpCall& call, std::sp
   const Kind kind = where.phase == Phase::Backward ? Kind::Backward : Kind::Value;
   for (std::uint32_t i = 0; i < results.size(); ++i)
     show_all(e, tap_name(node, i), kind, results[i], where);
+  if (asks_attention_ && has_attention_inside(call.op)) show_inside(e, node, call, in);
   return results;
+}
+
+// Computed once more, and recorded by nobody.
+void EagerTaps::show_inside(EagerEmitter& e, const Node& node, const OpCall& call,
+                            std::span<const Tensor> in) {
+  const Where& where = node.where;
+  const int number = attentions_.of(where.path, node.occurrence);
+  const std::string path = where.path.str();
+  // A pattern that does not name them does not mean them.
+  const auto asked = [&](const std::string& value) {
+    std::vector<std::string> names;
+    for (const std::string_view prefix : kPrefixes) {
+      const std::string name = std::string(prefix) + value;
+      if (std::ranges::any_of(asked_.patterns, [&](const std::string& pattern) {
+            return asks_for_attention(pattern) && TapPattern(pattern).matches(name);
+          }))
+        names.push_back(name);
+    }
+    return names;
+  };
+  const auto scores = asked(scores_tap(path, number));
+  const auto shares = asked(probabilities_tap(path, number));
+  if (scores.empty() && shares.empty()) return;
+  AttentionInside inside;
+  {
+    const Aside aside(e);
+    const NoGrad no_grad;
+    const EmitterScope scope(e);
+    inside = inside_attention(call.op, call.attrs, in);
+  }
+  for (const std::string& name : scores) show(e, name, Kind::Inside, inside.scores, where);
+  for (const std::string& name : shares) show(e, name, Kind::Inside, inside.probabilities, where);
 }
 
 void EagerTaps::read(EagerEmitter& e, const VariablePtr& variable, const Tensor& value) {

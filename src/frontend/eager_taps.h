@@ -19,6 +19,7 @@
 #include "frontend/call_taps.h"
 #include "frontend/eager_emitter.h"
 #include "frontend/tracing.h"
+#include "passes/attention_taps.h"
 #include "passes/tap_pattern.h"
 
 namespace aloft {
@@ -78,7 +79,7 @@ class EagerTaps {
   friend class EagerEmitter;
   using CellPtr = std::shared_ptr<EagerCell>;
   // In a compiled program the taps of each kind stand behind those of the one before.
-  enum class Kind : std::uint8_t { Call, Value, Update, Gradient, Backward };
+  enum class Kind : std::uint8_t { Call, Value, Update, Gradient, Backward, Inside };
   struct Entry {
     Shown shown;
     Kind kind = Kind::Value;
@@ -118,11 +119,13 @@ class EagerTaps {
             const Where& where);
   void show_all(EagerEmitter& e, const std::string& value_name, Kind kind, const Tensor& value,
                 const Where& where);
-  CellPtr cell_to_show(EagerEmitter& e, std::string_view prefix, const CellPtr& of);
+  CellPtr cell_to_show(EagerEmitter& e, std::string_view tap, const CellPtr& of);
   void put(Entry entry);
   void note_call(const EagerEmitter& e, const Node& node, std::span<const Tensor> in,
                  const std::vector<Tensor>& results);
   void note_maker(Shown& shown, const CellPtr& value) const;
+  void show_inside(EagerEmitter& e, const Node& node, const OpCall& call,
+                   std::span<const Tensor> in);
   void show_sum(EagerEmitter& e, const std::string& parameter, const Tensor& sum,
                 const Where& where);
   void note_updates(const UpdateLayout& layout, const std::vector<Tensor>& results,
@@ -136,11 +139,12 @@ class EagerTaps {
 
   AskedTaps asked_;
   std::vector<TapPattern> patterns_;
-  bool asks_updates_ = false;
+  bool asks_updates_ = false, asks_attention_ = false;
   // Of the step.
   std::map<std::string, std::string> classes_;
   StateTable variables_;
   std::map<std::tuple<Name, Name, Phase>, int> occurrences_;
+  AttentionNumbers attentions_;
   std::vector<Entry> entries_;
   std::map<std::string, std::size_t> entry_of_;  // by name
   std::set<const Variable*> read_;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/attention_inside.h"
 #include "ops/binary.h"
 #include "ops/broadcast.h"
 #include "ops/cast.h"
@@ -404,6 +405,10 @@ OpDef attention_cached_op() {
 
 std::vector<OpDef> attention_ops() {
   return {attention_op(), attention_grad_op(), attention_cached_op()};
+}
+
+Tensor seen_keys(const AttentionAttrs& attrs, const Tensor& q, const Tensor& k) {
+  return causal_mask(attrs, q, k);
 }
 
 Tensor attention(Operand q, Operand k, Operand v, const AttentionAttrs& attrs) {

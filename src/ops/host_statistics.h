@@ -6,7 +6,7 @@
 
 namespace aloft {
 
-// Of all elements; `underflowed` and `saturated` by x.dtype.
-TensorStatistics statistics_in_double(const HostArray& x);
+// Of all elements; `underflowed` and `saturated` by x.dtype. `masked`: as of StatisticsAttrs.
+TensorStatistics statistics_in_double(const HostArray& x, bool masked = false);
 
 }  // namespace aloft

@@ -27,7 +27,7 @@ std::int64_t exponent_of(double x) {
 
 void evaluate(const A& a, EvalCall& c) {
   double numbers[TensorStatistics::kNumbers];
-  statistics_in_double(c.in[0]).put(numbers);
+  statistics_in_double(c.in[0], a.masked).put(numbers);
   for (std::size_t i = 0; i < TensorStatistics::kNumbers; ++i)
     c.out[0][static_cast<std::int64_t>(i)] = numbers[i];
   if (!a.exponents) return;
@@ -40,8 +40,8 @@ void samples(Samples& s) {
   // factor. tests/backends/cpu/statistics_test.cpp has the bound, and the other types.
   constexpr double kInF32 = 0x1p16;
   const auto add = [&](bool exponents, const Shape& shape, Fill fill, double scale,
-                       const char* note) {
-    Sample& sample = s.add(A{exponents}, {{shape, fill, -1, 1, scale}}, note);
+                       const char* note, bool masked = false) {
+    Sample& sample = s.add(A{exponents, masked}, {{shape, fill, -1, 1, scale}}, note);
     sample.gradient = false;
     sample.tolerance = kInF32;
   };
@@ -52,6 +52,8 @@ void samples(Samples& s) {
   add(true, {9, 4097}, Fill::Normal, 1e-6, "exponents, numbers that are subnormal in f16");
   for (const bool exponents : {false, true})
     add(exponents, {8, 257}, Fill::Special, 1, "special values");
+  add(false, {8, 257}, Fill::Special, 1, "masked", true);
+  add(true, {9, 4097}, Fill::Normal, 1, "masked, and nothing is", true);
   s.add(A{true}, {{{33}, Fill::Constant, 65504}}, "of f16 the largest").gradient = false;
   s.add(A{true}, {{{1300}, Fill::Constant, 0}}, "zeros").gradient = false;
 }
@@ -61,7 +63,7 @@ OpDef statistics_op() {
       .name = "statistics",
       .doc = "Of all elements: max, min, mean, L2 norm, how many there are, and how many are NaN, "
              "inf, -inf, zero, subnormal, of the largest finite magnitude; then, if asked for, how "
-             "many have each exponent.",
+             "many have each exponent. What a mask hides is only counted, if that is asked for.",
       .infer = infer,
       .numeric = Numeric::Exact,
       .meaning = Eval<A>(evaluate),
@@ -81,7 +83,7 @@ OpDef statistics_op() {
 
 }  // namespace
 
-TensorStatistics statistics_in_double(const HostArray& x) {
+TensorStatistics statistics_in_double(const HostArray& x, bool masked) {
   const FloatEdges edges = edges_of(x.dtype);
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   TensorStatistics s;
@@ -89,7 +91,13 @@ TensorStatistics statistics_in_double(const HostArray& x) {
   s.max = -std::numeric_limits<double>::infinity();
   s.min = std::numeric_limits<double>::infinity();
   double sum = 0, squares = 0;
+  double seen = 0;
   for (const double v : x.values) {
+    if (masked && std::isinf(v) && v < 0) {
+      ++s.negative_inf;
+      continue;
+    }
+    ++seen;
     sum += v;
     squares += v * v;
     s.max = std::max(s.max, v);
@@ -101,16 +109,16 @@ TensorStatistics statistics_in_double(const HostArray& x) {
     s.underflowed += v != 0 && std::abs(v) < edges.least_normal;
     s.saturated += std::abs(v) == edges.largest;
   }
-  if (s.nan > 0 || s.elements == 0) s.max = s.min = kNan;
-  s.mean = sum / s.elements;
+  if (s.nan > 0 || seen == 0) s.max = s.min = kNan;
+  s.mean = sum / seen;
   s.norm = std::sqrt(squares);
   return s;
 }
 
 std::vector<OpDef> statistics_ops() { return {statistics_op()}; }
 
-Tensor statistics(Operand x, bool exponents) {
-  return emit_one("statistics", to_attrs(StatisticsAttrs{exponents}), {x});
+Tensor statistics(Operand x, bool exponents, bool masked) {
+  return emit_one("statistics", to_attrs(StatisticsAttrs{exponents, masked}), {x});
 }
 
 }  // namespace aloft

@@ -11,6 +11,9 @@
 // which has both values at hand; where another op makes the new value, or the master behind it, the
 // difference is taken of it and the variable.
 //
+// What is inside an attention and asked for by name (passes/attention_taps.h) is computed here
+// first, behind its call.
+//
 // The value lives no longer for it than its other readers need it, and what is kept to the end of
 // the run is small. It runs behind everything that decides: what it looks at is computed by the
 // kernels that compute it when nobody looks, in the same order. Statistics are taken right behind
@@ -27,6 +30,7 @@
 #include "ops/op.h"
 #include "ops/statistics.h"
 #include "ops/update.h"
+#include "passes/attention_taps.h"
 #include "passes/pass.h"
 #include "passes/tap_pattern.h"
 
@@ -77,9 +81,10 @@ class Taking {
       if (is_taken(o.value)) continue;
       const bool is_update = is_update_tap(o.name.str());
       const bool exponents = shown_prefix(o.name.str()) == kExponentsPrefix;
-      graph_.set_output(
-          o.name, is_update ? statistics_of_update(o.value) : statistics_of(o.value, exponents),
-          OutputKind::Tap);
+      graph_.set_output(o.name,
+                        is_update ? statistics_of_update(o.value)
+                                  : statistics_of(o.value, {exponents, shows_scores(o.name.str())}),
+                        OutputKind::Tap);
     }
     if (all_.empty()) return {};
     join();
@@ -128,8 +133,8 @@ class Taking {
     throw InternalError("what a step adds is asked for of a variable");
   }
 
-  ValueId statistics_of(ValueId v, bool exponents) {
-    const std::pair key(v, exponents);
+  ValueId statistics_of(ValueId v, const StatisticsAttrs& attrs) {
+    const std::pair key(v, attrs.exponents);
     if (const auto known = of_.find(key); known != of_.end()) return known->second;
     const Node& node = graph_.node(v.node);
     Where where = node.where;
@@ -138,8 +143,7 @@ class Taking {
     where.policy = {};
     emitter_.insert_before(reader_of(v));
     const Tensor x = emitter_.handle(v);
-    all_.push_back(
-        emitter_.emit({kStatistics, to_attrs(StatisticsAttrs{exponents})}, {&x, 1}, where)[0]);
+    all_.push_back(emitter_.emit({kStatistics, to_attrs(attrs)}, {&x, 1}, where)[0]);
     return of_[key] = all_.back().id();
   }
 
@@ -180,15 +184,18 @@ class Taking {
 };
 
 PassReport run(Graph& graph, const PassContext&) {
+  PassReport report;
+  report.changed = show_attention(graph);
   const auto& outputs = graph.outputs();
   const bool is_asked = std::any_of(outputs.begin(), outputs.end(), [](const GraphOutput& o) {
     return o.kind == OutputKind::Tap && is_statistics(o.name.str());
   });
-  if (!is_asked) return {};
+  if (!is_asked) return report;
   for (std::size_t i = 0; i < outputs.size(); ++i)  // what they show moves on the way
     if (outputs[i].kind == OutputKind::Tap && is_update_tap(outputs[i].name.str()))
       with_statistics(graph, outputs[i].value);
-  return Taking(graph).run();
+  report.changed |= Taking(graph).run().changed;
+  return report;
 }
 
 }  // namespace

@@ -116,7 +116,9 @@ std::optional<std::string> holder_of(const TapPattern& pattern, const Graph& tra
     throw UserError("E0326", "the value cannot be had: " + text)
         .saw("a value inside " + *holder + ", which never has all of it")
         .need("a value that is whole at some point: " + nearest_to(all, *holder))
-        .advice("tap these, and compute it from them by hand");
+        .advice(
+            "tap these, and compute it from them by hand; an attention's scores and "
+            "probabilities are had by op:attention_scores and op:attention_probabilities");
   std::vector<std::string> names = taps_of(all);
   const std::string some = listed(names);
   for (Name lost : all.lost_taps()) names.push_back(lost.str());  // asked for, they are explained

@@ -134,6 +134,7 @@ struct ProbeSection {
   std::int64_t every = 1;        // every how many-th step is looked at, from step 0 on
   bool histograms = false;       // how many elements have each exponent is counted
   std::int64_t histogram_every = 16;  // ... in every how many-th step
+  bool attention = false;  // scores and probabilities of attentions are computed once more
   // Whose values are written, by names or parts of names as dump.json has them, at level "op" by
   // patterns of taps, at "mix" by either; between which two entries, if any; of which lists.
   std::vector<std::string> list, scope, data_mode;
@@ -157,6 +158,12 @@ struct MonitorSection {
   MonitorRule saturation{0.001, 1};  // share of values at the largest number of their type
   MonitorRule nan{0, 1};             // NaN in a layer, or a loss that is not finite
   MonitorRule loss_spike{2, 50};     // times the median of the losses before
+};
+
+// [profile]: steps whose instructions are timed.
+struct ProfileSection {
+  std::int64_t steps = 0;  // how many; 0: none
+  std::int64_t start = 3;  // steps before them, counted from where the run starts or goes on
 };
 
 // What is looked at in a step: what its program takes. Trends: what the monitor needs, in steps
@@ -187,6 +194,7 @@ struct Recipe {
   TrainSection train;          // how long, how often
   ProbeSection probe;          // what is looked at
   MonitorSection monitor;      // what is said of each layer
+  ProfileSection profile;      // which steps are timed
   // key -> "recipe.toml:12", "--set", absent: default. [precision] has one entry a key, too.
   std::map<std::string, std::string> origin;
   Path folder;  // of the file: its relative paths begin here

@@ -356,6 +356,9 @@ std::vector<RecipeField> fields_of_probe(ProbeSection& p) {
        kMany},
       {Course, "probe.histograms", "how many elements have each exponent is counted, too",
        &p.histograms},
+      {Course, "probe.attention",
+       "at levels op and mix the scores and probabilities inside attentions, computed once more",
+       &p.attention},
       {Course, "probe.list",
        "whose values are written, by names or parts of them, or patterns of taps; empty: all",
        &p.list},
@@ -421,6 +424,18 @@ std::vector<RecipeField> fields_of_monitor(MonitorSection& m) {
   return out;
 }
 
+std::vector<RecipeField> fields_of_profile(ProfileSection& p) {
+  constexpr double kMost = 1000;
+  using enum OnResume;
+  return {
+      {Free, "profile.steps",
+       "steps whose instructions are timed, for profile.json in the run's directory; 0: none",
+       &p.steps, 0, kMost},
+      {Free, "profile.start", "... behind so many of the steps that this start of the run makes",
+       &p.start, 0, 1e15},
+  };
+}
+
 }  // namespace
 
 std::vector<RecipeField> recipe_fields(Recipe& recipe) {
@@ -428,7 +443,8 @@ std::vector<RecipeField> recipe_fields(Recipe& recipe) {
   for (std::vector<RecipeField> more :
        {fields_of_text(recipe), tokenizer_fields(recipe.data.tokenizer), fields_of_data(recipe),
         fields_of_optimizer(recipe.optimizer), fields_of_training(recipe),
-        fields_of_probe(recipe.probe), fields_of_monitor(recipe.monitor)})
+        fields_of_probe(recipe.probe), fields_of_monitor(recipe.monitor),
+        fields_of_profile(recipe.profile)})
     std::move(more.begin(), more.end(), std::back_inserter(out));
   return out;
 }

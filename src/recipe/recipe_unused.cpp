@@ -78,6 +78,8 @@ const std::vector<Condition>& conditions() {
         {"probe.at", "probe.task", {"statistics", "tensor", "overflow", "acc_check"}},
         {"probe.every", "probe.task", {"statistics", "tensor", "overflow", "acc_check"}},
         {"probe.histograms", "probe.task", {"statistics", "tensor"}},
+        {"probe.attention", "probe.task", {"statistics", "tensor", "structure"}},
+        {"probe.attention", "probe.level", {"op", "mix"}},
         {"probe.list", "probe.task", {"statistics", "tensor", "acc_check"}},
         {"probe.scope", "probe.task", {"statistics", "tensor"}},
         {"probe.data_mode", "probe.task", {"statistics", "tensor"}},
@@ -154,6 +156,8 @@ class Search {
     if (!recipe_.monitor.on)
       for (const std::string_view key : kOfTheMonitor)
         report(key, "monitor.on", "does nothing where monitor.on is false");
+    if (recipe_.profile.steps == 0)
+      report("profile.start", "profile.steps", "does nothing where profile.steps is 0");
     report_empty();
     report_idle_options();
     if (recipe_.optimizer.lr == 0)
@@ -348,7 +352,8 @@ constexpr std::string_view kOfTheRun[] = {"data.validation_tokens", "data.valida
                                           "train.sample_tokens",    "train.on_nonfinite",
                                           "train.on_spike",         "train.spike_factor",
                                           "train.spike_window",     "train.rollbacks",
-                                          "train.checkpoint_copy",  "probe.at"};
+                                          "train.checkpoint_copy",  "probe.at",
+                                          "profile.steps",          "profile.start"};
 
 }  // namespace
 

@@ -131,6 +131,7 @@ constexpr Meaning kMeanings[] = {
     {"probe.at", "other steps are looked at from here on; what was written stays"},
     {"probe.every", "other steps are looked at from here on; what was written stays"},
     {"probe.histograms", "exponents are counted or not from here on; what was written stays"},
+    {"probe.attention", "from here on with what is inside attentions, or without it"},
     {"probe.list", "other values are written from here on; what was written stays"},
     {"probe.scope", "other values are written from here on; what was written stays"},
     {"probe.data_mode", "other values are written from here on; what was written stays"},

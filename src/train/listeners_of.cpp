@@ -7,6 +7,7 @@
 #include "train/probe_calls.h"
 #include "train/probe_files.h"
 #include "train/probe_overflow.h"
+#include "train/profile_file.h"
 #include "train/progress.h"
 #include "train/report_at_end.h"
 #include "train/tensorboard_events.h"
@@ -34,11 +35,14 @@ std::vector<std::unique_ptr<Listener>> listeners_of(const RunParts& run) {
     add(std::make_unique<ProbeOverflow>(run.session, run.runner, run.options.probe_out));
   if (probed == "acc_check")
     add(std::make_unique<ProbeCalls>(run.session, run.runner, run.options.probe_out));
+  if (run.session.recipe.profile.steps > 0)
+    add(std::make_unique<ProfileFile>(run.session, run.runner, run.options.rates,
+                                      run.result.profile));
   if (train.keep_best > 0) add(std::make_unique<BestCheckpoint>());
   if (train.patience > 0) add(std::make_unique<EarlyStopping>(train.patience));
   if (train.sample_tokens > 0 && run.data.tokenizer() && run.session.task->writer())
     add(std::make_unique<TextSamples>(run.session, *run.data.tokenizer(), run.directory,
-                                      run.sample));
+                                      run.result.sample));
   if (run.options.report) add(std::make_unique<ReportAtEnd>(run.options.report));
   return all;
 }

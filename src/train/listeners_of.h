@@ -19,7 +19,7 @@ struct RunParts {
   const Session& session;  // its recipe says which listeners there are
   const RunData& data;
   const RunDirectory& directory;
-  std::string& sample;                    // where the newest sample goes
+  TrainResult& result;                    // where the newest sample goes, and the profile
   const std::unique_ptr<Runner>& runner;  // there from run_begun() on
 };
 

@@ -19,6 +19,7 @@
 #include "train/overflow_file.h"
 #include "train/probe_taps.h"
 #include "train/probe_writer.h"
+#include "train/session_timing.h"
 #include "train/step_values.h"
 
 namespace aloft::observe {
@@ -29,6 +30,7 @@ constexpr const char* kUsualFolder = "probed";
 
 struct Asked {
   ProbeSection probe;
+  ProfileSection profile;
   std::string out;
 };
 
@@ -51,6 +53,7 @@ Asked read(const SessionOptions& o) {
   if (o.every) say("probe.every", std::to_string(*o.every));
   if (o.histograms) say("probe.histograms", *o.histograms ? "true" : "false");
   if (!o.list.empty()) say("probe.list", list_of(o.list));
+  if (o.profile) say("profile.steps", std::to_string(*o.profile));
   set = with_said(std::move(of_config), set);
   const bool is_file = !o.config.empty() && !is_msprobes;
   const Recipe recipe =
@@ -62,12 +65,16 @@ Asked read(const SessionOptions& o) {
         .saw("monitor.on = true")
         .need("a config that asks for none, such as one with the table [probe] alone")
         .advice("a recipe's run has one: `aloft train`, run_training()");
-  if (probe.task == "acc_check" || probe.task == "none")
+  const bool is_timed_alone = probe.task == "none" && recipe.profile.steps > 0;
+  if (probe.task == "acc_check" || (probe.task == "none" && !is_timed_alone))
     throw UserError("E0872", "a session does not have this task")
         .saw("probe.task = " + in_quotes(probe.task))
-        .need("\"statistics\", \"tensor\", \"overflow\" or \"structure\"")
+        .need(
+            "\"statistics\", \"tensor\", \"overflow\" or \"structure\"; \"none\" where "
+            "profile.steps "
+            "is above 0")
         .advice("`aloft probe run` has acc_check, of a recipe");
-  return {probe, out.empty() ? kUsualFolder : out};
+  return {probe, recipe.profile, out.empty() ? kUsualFolder : out};
 }
 
 }  // namespace
@@ -81,7 +88,8 @@ thread_local const void* session_of_thread = nullptr;
 
 class Session::State {
  public:
-  explicit State(Asked asked) : probe_(std::move(asked.probe)), out_(std::move(asked.out)) {
+  explicit State(Asked asked)
+      : probe_(std::move(asked.probe)), out_(std::move(asked.out)), timing_(asked.profile) {
     for (const Look look : looks_of(probe_)) {
       if (look == Look::Nothing) continue;
       const AskedTaps taps = taps_of(look, probe_, {}, nullptr);
@@ -102,7 +110,7 @@ class Session::State {
           .saw("start() of a second session")
           .need("one session at a time: stop() of the other")
           .advice("one session with level \"mix\" has calls of modules and ops");
-    if (step_ == 0 && !writer_ && !overflows_) refuse_old_dump(out_);
+    if (step_ == 0 && !writer_ && !overflows_ && probe_.task != "none") refuse_old_dump(out_);
     thread_ = std::this_thread::get_id();
     is_begun_ = has_begun_ = true;
     session_of_thread = this;
@@ -111,6 +119,7 @@ class Session::State {
 
   void step() {
     check("step()");
+    timing_.step_is_over(out_);
     const auto current = std::exchange(current_, nullptr);
     looking_.reset();
     scope_.reset();
@@ -125,6 +134,7 @@ class Session::State {
 
   void stop() {
     check("stop()");
+    timing_.stop(out_);
     looking_.reset();
     scope_.reset();
     current_ = nullptr;
@@ -147,6 +157,7 @@ class Session::State {
 
   std::int64_t steps() const { return step_; }
   const std::string& out() const { return out_; }
+  const std::string& profile() const { return timing_.text(); }
 
  private:
   struct Looks {
@@ -156,6 +167,8 @@ class Session::State {
   };
 
   void tell_what_was_not_seen() const {
+    timing_.tell_if_nothing_was_timed();
+    if (probe_.task == "none") return;
     if (step_ == 0)
       return log_warning("a session of observe:: ends without a step(): nothing is written to {}",
                          out_);
@@ -213,6 +226,7 @@ class Session::State {
 
   // At the step that begins.
   void look() {
+    timing_.step_begins(step_);
     const auto found = looks_.find(look_at(probe_, step_));
     if (found == looks_.end()) return;
     if (probe_.task == "structure" && writer_) return;  // it is known
@@ -256,6 +270,7 @@ class Session::State {
   std::vector<RefusedTap> refused_;
   bool has_run_ = false;               // a program, with taps
   nlohmann::ordered_json first_ = {};  // of task "overflow"; null: all was finite
+  SessionTiming timing_;
 };
 
 Session::Session(const SessionOptions& options) : state_(std::make_unique<State>(read(options))) {}
@@ -273,5 +288,6 @@ void Session::step() { state_->step(); }
 void Session::stop() { state_->stop(); }
 std::int64_t Session::steps() const { return state_->steps(); }
 const std::string& Session::out() const { return state_->out(); }
+const std::string& Session::profile() const { return state_->profile(); }
 
 }  // namespace aloft::observe

@@ -26,13 +26,17 @@ struct SessionOptions {
   std::string out =
       {};  // folder of the steps' folders; empty: config.json's dump_path, or "probed"
   // "statistics", the usual one, "tensor", "overflow", whose out/overflow.json names of each step
-  // the first op that is not finite, or "structure", of the first step that is looked at.
+  // the first op that is not finite, or "structure", of the first step that is looked at; "none"
+  // beside `profile`.
   std::string task = {};
   std::string level = {};                  // "module", "op" or "mix"
   std::vector<std::int64_t> at = {};       // steps that are looked at, counted from 0
   std::optional<std::int64_t> every = {};  // or every how many-th, from step 0 on
   std::optional<bool> histograms = {};     // how many elements have each exponent is counted
   std::vector<std::string> list = {};      // names of entries, or parts of them
+  // So many steps are timed, op by op, behind the first three or as [profile] of the config says:
+  // out/profile.json (docs/profile.md).
+  std::optional<std::int64_t> profile = {};
 };
 
 class Session {
@@ -63,6 +67,9 @@ class Session {
 
   std::int64_t steps() const;      // that are over
   const std::string& out() const;  // where they are written
+  // Where the time goes, as a table: of the steps that were timed, once the last of them is over,
+  // or behind stop(); empty before, and where none was.
+  const std::string& profile() const;
 
  private:
   class State;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "passes/attention_taps.h"
 #include "train/listed_words.h"
 #include "types/statistics.h"
 
@@ -65,6 +66,16 @@ void add_ops(AskedTaps& asked, std::string_view prefix, const Strings& patterns)
     asked.patterns.push_back(std::string(prefix) + pattern);
 }
 
+const Strings kInside = {"op:attention_scores", "op:attention_probabilities"};
+
+// Whether attentions are looked into, as is said or as the list names it.
+bool looks_inside(const ProbeSection& probe) {
+  return probe.level != "module" &&
+         (probe.attention || std::ranges::any_of(probe.list, [](const std::string& word) {
+            return is_pattern(word) && asks_for_attention(word);
+          }));
+}
+
 // The values themselves, which task "tensor" writes.
 void add_tensors(AskedTaps& asked, const ProbeSection& probe, nn::Module* model) {
   const Strings all_ops = {"*", "backward:*"};
@@ -73,7 +84,11 @@ void add_tensors(AskedTaps& asked, const ProbeSection& probe, nn::Module* model)
   if (probe.level == "module" || (is_mix && probe.list.empty()))
     add_modules(asked, "", probe.list, model);
   if (probe.level == "module") return;
-  if (probe.list.empty()) return add_ops(asked, "", all_ops);
+  if (probe.list.empty()) {
+    add_ops(asked, "", all_ops);
+    if (probe.attention) add_ops(asked, "", kInside);
+    return;
+  }
   Strings parts;
   for (const std::string& word : probe.list) {
     const Strings functions = is_pattern(word) ? Strings() : taps_of_functions(word);
@@ -119,6 +134,7 @@ AskedTaps taps_of(Look look, const ProbeSection& probe, const MonitorSection& mo
   if (probe.level != "op" || monitor.on)
     add_modules(asked, prefix, are_few ? probe.list : Strings(), model);
   if (probe.level != "module") add_ops(asked, prefix, {"*", "backward:*"});
+  if (looks_inside(probe)) add_ops(asked, prefix, kInside);
   return asked;
 }
 

@@ -57,7 +57,7 @@ class Training {
         start_(begin_run(recipe, options, directory_.known(), from_ ? &from_->meta : nullptr)),
         session_(open_session(start_.recipe, data_.facts(recipe), options.measure, start_.choices,
                               [&](const auto&) { return data_.training(start_.recipe, 0, 0); })),
-        listeners_(listeners_of({options, session_, data_, directory_, result_.sample, runner_}),
+        listeners_(listeners_of({options, session_, data_, directory_, result_, runner_}),
                    options.listeners) {
     if (from_)
       refuse_other_model(

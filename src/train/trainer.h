@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "checkpoint/best_validation.h"
 #include "checkpoint/rollback.h"
+#include "observe/profile/rates.h"
 #include "plan/choices.h"
 #include "recipe/recipe.h"
 #include "recipe/settle_precision.h"
@@ -28,6 +29,9 @@ struct TrainOptions {
   // How fast products are, asked at most once, where precision is `auto`; without it that is O0, or
   // bf16 where the level is given.
   std::function<MeasuredRates()> measure;
+  // What the device can do, asked once at the end, where [profile] times steps; without it their
+  // work is held against nothing.
+  std::function<profile::Rates()> rates;
   // For a new run of `auto` precision: recorded by another, and not to be measured again.
   Choices choices;
   std::function<void(const Path& run)> report;  // writes report.html when the run ends
@@ -49,7 +53,8 @@ struct TrainResult {
   double median_step_s = 0, tokens_per_s = 0, compile_s = 0;  // seconds; at the median step
   std::uint64_t planned_peak_bytes = 0;                       // 0: nothing is planned (eager)
   Path checkpoint;                                            // the newest
-  std::string sample;  // the newest text that the model wrote
+  std::string sample;   // the newest text that the model wrote
+  std::string profile;  // where the time goes, as a table; empty: no step was timed
 };
 
 // Runs a recipe, on the device that it names or else on this thread's, from the start, or on from

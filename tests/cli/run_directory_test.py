@@ -31,7 +31,7 @@ class RunDirectory(ProgramTest):
         cls.aloft("train", "tiny.toml", "--out", "plain", "--resume", "--steps", 6)
         cls.aloft("train", "tiny.toml", "--out", "eager", "--mode", "eager")
         cls.aloft("train", "tiny.toml", "--out", "split", "--set", "precision=O0 matmul=bf16x6")
-        cls.aloft("train", "tiny.toml", "--out", "probed", "--probe", "statistics")
+        cls.aloft("train", "tiny.toml", "--out", "probed", "--probe", "statistics", "--profile", 1)
         # Rules that anything breaks.
         cls.aloft("train", "tiny.toml", "--out", "watched", "--probe", "trends", "--set", "monitor.every=1", "--set",
                   "monitor.dead_layer={threshold=0.0, window=1}", "--set",

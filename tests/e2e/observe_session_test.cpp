@@ -2,6 +2,7 @@
 // looked at; an eager step has the names and the numbers of the compiled one.
 #include "train/observe_session.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -89,6 +90,52 @@ TEST_P(Sessions, ChangeNoBitInEitherMode) {
     }
     EXPECT_GT(first.at("data").size(), 150u);
     EXPECT_EQ(first.at("level"), "mix");
+  }
+}
+
+// Op level with what is inside attentions: the same in both modes, and no bit changes.
+TEST_P(Sessions, SeeIntoAttentionsInEitherMode) {
+  write_file_atomic(folder_.path() / "inside.toml",
+                    "[probe]\ntask = \"statistics\"\nlevel = \"op\"\nattention = true\n");
+  const observe::SessionOptions asked{.config = (folder_.path() / "inside.toml").string(),
+                                      .out = (folder_.path() / "inside").string()};
+  const Looked plain = steps_of(Mode::Compiled, GetParam(), 2, std::nullopt);
+  const Looked compiled = steps_of(Mode::Compiled, GetParam(), 2, asked);
+  const Looked eager = steps_of(Mode::Eager, GetParam(), 2, asked);
+  EXPECT_EQ(compiled.state, plain.state);
+  EXPECT_EQ(eager.state, plain.state);
+  for (const char* op : {"attention_scores", "attention_probabilities"})
+    for (const int block : {0, 1}) {
+      const std::string entry = fmt::format("Torch.{}.{}.forward", op, block);
+      ASSERT_TRUE(compiled.dump.at("data").contains(entry)) << entry;
+      EXPECT_EQ(eager.dump.at("data").at(entry), compiled.dump.at("data").at(entry)) << entry;
+      EXPECT_EQ(compiled.dump.at("taps").at(entry),
+                Json({fmt::format("h.{}.attn/{}#0", block, op)}));
+    }
+}
+
+// Op by op, beside a probe or alone.
+TEST_P(Sessions, TimeStepsInEitherMode) {
+  for (const Mode mode : {Mode::Compiled, Mode::Eager}) {
+    const Looked plain = steps_of(mode, GetParam(), 2, std::nullopt);
+    const std::string out = (folder_.path() / "timed").string();
+    write_file_atomic(folder_.path() / "timed.toml",
+                      "[profile]\nsteps = 2\nstart = 1\n[probe]\ntask = \"statistics\"\n");
+    const Looked timed = steps_of(
+        mode, GetParam(), 2,
+        observe::SessionOptions{.config = (folder_.path() / "timed.toml").string(), .out = out});
+    EXPECT_EQ(timed.losses, plain.losses);
+    EXPECT_EQ(timed.state, plain.state);
+    const Json file = Json::parse(read_file(Path(out) / "profile.json"));
+    std::set<std::int64_t> steps;
+    std::size_t products = 0;
+    for (const Json& e : file.at("traceEvents")) {
+      if (e.at("ph") != "X" || e.at("tid") == 0) continue;
+      steps.insert(e.at("args").at("step").get<std::int64_t>());
+      products += e.at("name") == "linear";
+    }
+    EXPECT_EQ(steps, (std::set<std::int64_t>{1, 2}));
+    EXPECT_GT(products, 15u);
   }
 }
 
@@ -246,6 +293,21 @@ TEST_F(ASession, ShowsOfASharedInputThePartOfEachReader) {
       for (const auto& [name, norm] : norms(mode, precision))
         EXPECT_NEAR(norm / scale, want.at(name), 0.02 * want.at(name)) << name << precision;
     }
+}
+
+TEST_F(ASession, TimesWithoutAProbe) {
+  observe::Session session({.out = folder_.path(), .task = "none", .profile = 1});
+  session.start();
+  for (int s = 0; s < 5; ++s) {
+    exp(numbers({4, 3}));
+    EXPECT_EQ(session.profile().empty(), s < 4) << s;
+    session.step();
+  }
+  session.stop();
+  EXPECT_NE(session.profile().find("exp "), std::string::npos) << session.profile();
+  EXPECT_TRUE(path_exists(folder_.path() / "profile.json"));
+  EXPECT_FALSE(path_exists(folder_.path() / "step0"));
+  EXPECT_EQ(code_of([&] { observe::Session({.task = "none"}); }), "E0872");
 }
 
 TEST_F(ASession, IsUsedInTurn) {

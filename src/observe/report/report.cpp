@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "observe/page_text.h"
 #include "observe/report/curves.h"
+#include "observe/report/profile.h"
 #include "observe/report/trends.h"
 
 namespace aloft {
@@ -91,6 +92,8 @@ std::string report_page_of(const Path& run) {
   const std::string lines = has_metrics ? read_file(metrics) : "";
   data["curves"] = curves_of(lines, resumes_of(data["run"]));
   data["trends"] = trends_of(lines);
+  const Path profile = run / "profile.json";
+  data["profile"] = path_exists(profile) ? profile_of(read_file(profile)) : json();
   data["name"] = std::filesystem::absolute(run / "run.json").parent_path().filename().string();
   data["probe"] = written_by_probe(run);
   data["sample"] = newest_sample(run / "samples");

@@ -1,6 +1,7 @@
 // report.html: a run on one page, self-contained: data, style, charts and the chart library are in
-// the file, nothing is fetched when it is viewed. Made from run.json and metrics.jsonl alone, so
-// that it can be made again for any run directory, at any time, finished or not.
+// the file, nothing is fetched when it is viewed. Made from the run directory alone (run.json,
+// metrics.jsonl, the newest sample, profile.json), so that it can be made again for any run
+// directory, at any time, finished or not.
 #pragma once
 
 #include <string>

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <limits>
 
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/prepare_as.h"
@@ -40,13 +41,44 @@ void count_exponents(DType type, const void* p, std::int64_t n, std::uint32_t* c
   count_exponents<scalar::F16>(p, n, counts);
 }
 
+bool is_masked(float x) { return x == -std::numeric_limits<float>::infinity(); }
+bool is_masked(double x) { return x == -std::numeric_limits<double>::infinity(); }
+bool is_masked(scalar::Bf16 x) { return x.bits == 0xff80; }
+bool is_masked(scalar::F16 x) { return x.bits == 0xfc00; }
+
+// Of those that no mask hides; how many are hidden.
+template <class T>
+std::int64_t add_seen(DType type, const void* p, std::int64_t n, StatisticsInLanes& to) {
+  constexpr std::int64_t kBlock = 1024;
+  T seen[kBlock];
+  std::int64_t hidden = 0;
+  for (std::int64_t from = 0; from < n; from += kBlock) {
+    const T* x = static_cast<const T*>(p) + from;
+    const std::int64_t count = std::min(kBlock, n - from);
+    std::int64_t k = 0;
+    for (std::int64_t i = 0; i < count; ++i)
+      if (!is_masked(x[i])) seen[k++] = x[i];
+    add_statistics(type, seen, k, to);
+    hidden += count - k;
+  }
+  return hidden;
+}
+
+std::int64_t add_seen(DType type, const void* p, std::int64_t n, StatisticsInLanes& to) {
+  if (type == DType::F64) return add_seen<double>(type, p, n, to);
+  if (type == DType::F32) return add_seen<float>(type, p, n, to);
+  if (type == DType::BF16) return add_seen<scalar::Bf16>(type, p, n, to);
+  return add_seen<scalar::F16>(type, p, n, to);
+}
+
 class Statistics : public Prepared {
  public:
   explicit Statistics(const CallSpec& call)
       : type_(call.in[0].dtype),
         numel_(extent_of(call.in[0].shape.numel(), call)),
         most_pieces_(pieces_in(call.in[0].shape.max_numel())),
-        has_exponents_(from_attrs<StatisticsAttrs>(call.attrs).exponents) {}
+        has_exponents_(from_attrs<StatisticsAttrs>(call.attrs).exponents),
+        is_masked_(from_attrs<StatisticsAttrs>(call.attrs).masked) {}
 
   std::size_t scratch_bytes() const override {
     const std::size_t counts = has_exponents_ ? kExponents * sizeof(std::uint32_t) : 0;
@@ -61,14 +93,19 @@ class Statistics : public Prepared {
       const void* p = at(static_cast<const void*>(args.in[0]), i * kPiece, type_);
       const std::int64_t count = std::min(kPiece, n - i * kPiece);
       StatisticsInLanes lanes;
-      add_statistics(type_, p, count, lanes);
+      const std::int64_t hidden = is_masked_ ? add_seen(type_, p, count, lanes) : 0;
+      if (!is_masked_) add_statistics(type_, p, count, lanes);
       of[i] = together(lanes);
+      of[i].negative_inf += hidden;
       if (has_exponents_) count_exponents(type_, p, count, counts + i * kCounts);
     });
     auto* out = static_cast<double*>(args.out[0]);
     PieceStatistics all;
     for (std::int64_t i = 0; i < pieces; ++i) add(all, of[i]);
-    numbers_of(all, n).put(out);
+    // Where it is masked, no other -inf was met.
+    TensorStatistics numbers = numbers_of(all, is_masked_ ? n - all.negative_inf : n);
+    numbers.elements = static_cast<double>(n);
+    numbers.put(out);
     if (!has_exponents_) return;
     double* totals = out + TensorStatistics::kNumbers;
     std::fill_n(totals, kExponents, 0.0);
@@ -83,7 +120,7 @@ class Statistics : public Prepared {
   DType type_;
   Extent numel_;
   std::int64_t most_pieces_;
-  bool has_exponents_;
+  bool has_exponents_, is_masked_;
 };
 
 }  // namespace

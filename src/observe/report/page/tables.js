@@ -266,6 +266,26 @@ function decisions() {
   show();
 }
 
+// Of the steps that were timed, op by op.
+function profile() {
+  const p = data.profile;
+  byId("profile-section").hidden = !p;
+  if (!p) return;
+  const body = element("tbody");
+  const figure = (x, text) => element("td", "number", finite(x) ? text(x) : "");
+  const rate = (x) => digits(x, x < 10 ? 2 : x < 100 ? 1 : 0);
+  for (const [op, phase, calls, ms, share, flops, bandwidth, reached] of p.ops)
+    body.append(row(element("code", "", op), phase, figure(calls, (x) => digits(x, x % 1 ? 1 : 0)),
+                    figure(ms, (x) => digits(x, 3)), figure(share, (x) => digits(100 * x, 1) + " %"),
+                    figure(flops, rate), figure(bandwidth, rate),
+                    figure(reached, (x) => digits(100 * x, 0) + " %")));
+  byId("profile").replaceChildren(tableHead("op", "phase", "calls", "ms", "share", "GFLOP/s", "GB/s",
+                                            "of rates"), body);
+  byId("profile-note").textContent =
+    `a step, the mean of ${whole(p.steps)} on ${p.device}, ${whole(p.threads)} threads; of rates: what ` +
+    "the work would take at the device's, above 100 % where operands lay in the caches; profile.json has each call";
+}
+
 // Steps in a row with the same culprit are one row.
 function runsOfSkips() {
   const runs = [];
@@ -348,6 +368,7 @@ function sample() {
 
 header();
 tiles();
+profile();
 layers();
 decisions();
 skips();
