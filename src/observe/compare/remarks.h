@@ -1,6 +1,7 @@
 // What a sentence about the first divergence adds where the other differences say more about it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,10 @@ std::string group_remark(const std::vector<Compared>& all, const Compared& first
 // in another order have its rows in another one. "" where elements were compared, the order of what
 // is taken makes no difference to what is given, or what agreed before would not have agreed so.
 std::string order_remark(const std::vector<Compared>& all, const Compared& first);
+
+// By what the figures of a pair are those of the second run, where it is the same for all of them,
+// as of a tensor that is multiplied by it; nothing where they are not, or where it is 1.
+std::optional<double> common_ratio(const Compared& c);
 
 // Of what a table gives, such as an embedding, whose parameters are the same in both runs: that it
 // reads other data, or, where statistics alone say so, that its rows may lie otherwise.
