@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "observe/compare/noise.h"
+#include "types/float_step.h"
 
 namespace aloft::compare {
 
@@ -39,10 +40,10 @@ bool is_transposed(const std::vector<std::int64_t>& a, const std::vector<std::in
 
 double rounded(double v) { return std::round(v * 1e12) / 1e12; }  // as msprobe prints them
 
-// The distance of a number to the next of a type with this unit.
-double step_at(double v, double unit) {
-  if (v == 0) return 2 * unit * std::numeric_limits<float>::min();
-  return 2 * unit * std::exp2(std::floor(std::log2(std::abs(v))));
+// The coarser of two types; nothing where neither is one of floats.
+std::optional<DType> coarser_of(const Elements& a, const Elements& b) {
+  const bool is_first = unit_of(a.type) >= unit_of(b.type);
+  return float_type_of(is_first ? a.type : b.type);
 }
 
 }  // namespace
@@ -65,7 +66,7 @@ ElementFigures figures_of(const Elements& npu, const Elements& bench) {
     f.relative_distance = kInfinite;
     return f;
   }
-  const double unit = std::max(unit_of(npu.type), unit_of(bench.type));
+  const std::optional<DType> type = coarser_of(npu, bench);
   // msprobe divides in the wider of the two types, in f32 at least.
   const double epsilon = 4 *
                          std::min({0x1p-24, std::max(unit_of(npu.type), 0x1p-53),
@@ -82,13 +83,12 @@ ElementFigures figures_of(const Elements& npu, const Elements& bench) {
     dot += n[i] * b[i], nn += n[i] * n[i], bb += b[i] * b[i], dd += d * d;
     worst = std::max(worst, d), relative = std::max(relative, r);
     largest = std::max(largest, std::abs(b[i]));
-    if (unit > 0 && d > 0)
-      ulps = std::max(ulps, d / step_at(std::max(std::abs(n[i]), std::abs(b[i])), unit));
+    if (type && d > 0) ulps = std::max(ulps, steps_between(*type, n[i], b[i]));
     within_1 += r < 0.001, within_5 += r < 0.005;
   }
   const double count = static_cast<double>(n.size());
   f.max_absolute = rounded(worst), f.max_relative = rounded(relative);
-  if (unit > 0) f.max_ulps = ulps;
+  if (type) f.max_ulps = ulps;
   f.relative_distance = dd == 0 ? 0 : bb > 0 ? std::sqrt(dd / bb) : std::sqrt(dd / nn);
   f.relative_worst = worst == 0 ? 0 : largest > 0 ? worst / largest : 1;
   const auto middle = differences.begin() + static_cast<std::ptrdiff_t>(differences.size() / 2);

@@ -2,12 +2,16 @@
 // by the lengths over which they sum.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "observe/compare/pairing.h"
+#include "types/dtype.h"
 
 namespace aloft::compare {
 
+// By its name in any framework; nothing of types that are no floats, or not known.
+std::optional<DType> float_type_of(std::string_view type);
 // Half the distance of 1 to the next number of a type, by its name in any framework: 2^-24 of
 // "torch.float32"; 0 of types that are exact or not known.
 double unit_of(std::string_view type);
