@@ -70,7 +70,10 @@ void Noise::add(const EntryPair& entry) {
   since_ += std::pow(2 * std::min(stored, kMostBehindSame) + sum, 2);
 }
 
-void Noise::forget() { since_ = drift_ * drift_; }
+void Noise::forget() {
+  since_ = drift_ * drift_;
+  was_same_ = true;
+}
 
 void Noise::add_drift(double relative) {
   drift_ = relative;
@@ -79,7 +82,7 @@ void Noise::add_drift(double relative) {
 }
 
 double Noise::level() const {
-  if (coarsest_ <= kUnitF32) return std::sqrt(squares_);
+  if (coarsest_ <= kUnitF32 || !was_same_) return std::sqrt(squares_);
   const double unseen = 2 * std::min(coarsest_, kMostBehindSame);
   return std::sqrt(std::min(squares_, since_ + kUnseenCalls * unseen * unseen));
 }

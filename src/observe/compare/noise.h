@@ -41,6 +41,7 @@ class Noise {
   double since_ = 0;    // of those behind the last forget()
   double coarsest_ = 0;
   double drift_ = 0;
+  bool was_same_ = false;  // in both runs, and of low types, at some place
 };
 
 // Over how many summands a call's results are sums, at most; 1 where nothing says it.
