@@ -81,6 +81,26 @@ TEST(CompareElements, EndsOfTypesAreTheSame) {
             "N/A");
 }
 
+// Heads before positions or behind them, positions before the batch or behind it.
+TEST(CompareElements, AxesThatAreExchangedAreFound) {
+  std::vector<double> behind(2 * 3 * 4 * 5), before(behind.size());
+  for (std::size_t b = 0; b < 2; ++b)
+    for (std::size_t t = 0; t < 3; ++t)
+      for (std::size_t h = 0; h < 4; ++h)
+        for (std::size_t d = 0; d < 5; ++d)
+          before[((b * 4 + h) * 3 + t) * 5 + d] = behind[((b * 3 + t) * 4 + h) * 5 + d] =
+              static_cast<double>(1000 * b + 100 * t + 10 * h + d);
+  const Elements ours{behind, {2, 3, 4, 5}, "torch.float32"},
+      theirs{before, {2, 4, 3, 5}, "torch.float32"};
+  EXPECT_EQ(figures_of(ours, theirs).relative_distance, 0);
+  EXPECT_EQ(figures_of(theirs, ours).relative_distance, 0);
+  EXPECT_GT(figures_of(ours, {before, {2, 3, 4, 5}, "torch.float32"}).relative_distance, 0.1);
+  EXPECT_GT(figures_of(ours, {before, {4, 2, 3, 5}, "torch.float32"}).relative_distance, 0.1);
+  const Elements batch_first{{1, 2, 3, 4, 5, 6}, {2, 3, 1}, "torch.float32"},
+      batch_behind{{1, 4, 2, 5, 3, 6}, {3, 2, 1}, "torch.float32"};
+  EXPECT_EQ(figures_of(batch_first, batch_behind).relative_distance, 0);
+}
+
 // In float32 where neither is wider, as numpy does it.
 TEST(CompareElements, RelativeErrorsAreMadeInTheTypeOfTheTwo) {
   const float n = 7.1F, b = 0.3F;

@@ -16,7 +16,8 @@ from pathlib import Path
 # Words of both for what is no number.
 NOTHING = {"", "N/A", "None", "nan", "Nan", "unsupported"}
 # Of tensors of another shape msprobe has none of these.
-OF_ELEMENTS = ("Cosine", "EucDist", "MaxAbsErr", "MaxRelativeErr", "One Thousandth Err Ratio", "Five Thousandths Err Ratio")
+OF_ELEMENTS = ("Cosine", "EucDist", "MaxAbsErr", "MaxRelativeErr", "One Thousandth Err Ratio",
+               "Five Thousandths Err Ratio")
 
 
 @dataclasses.dataclass

@@ -56,6 +56,33 @@ bool is_transposed(const std::vector<std::int64_t>& a, const std::vector<std::in
   return a.size() == 2 && b.size() == 2 && a[0] == b[1] && a[1] == b[0] && a != b;
 }
 
+// The first of two axes that lie side by side and are exchanged in the other tensor, such as heads
+// and positions, or positions and batch; nothing where the shapes are not the same but for that.
+std::optional<std::size_t> exchanged_axes(const std::vector<std::int64_t>& a,
+                                          const std::vector<std::int64_t>& b) {
+  if (a.size() != b.size() || a.size() < 3 || a == b) return std::nullopt;
+  const auto first = static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+  std::vector<std::int64_t> exchanged = a;
+  if (first + 1 < a.size()) std::swap(exchanged[first], exchanged[first + 1]);
+  return exchanged == b ? std::optional(first) : std::nullopt;
+}
+
+// The elements with an axis and the next exchanged.
+std::vector<double> with_exchanged(const std::vector<double>& v,
+                                   const std::vector<std::int64_t>& shape, std::size_t axis) {
+  const auto rows = static_cast<std::size_t>(shape[axis]);
+  const auto columns = static_cast<std::size_t>(shape[axis + 1]);
+  std::size_t inner = 1;
+  for (std::size_t i = axis + 2; i < shape.size(); ++i) inner *= static_cast<std::size_t>(shape[i]);
+  std::vector<double> out(v.size());
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    const std::size_t in = i % inner, column = i / inner % columns,
+                      row = i / (inner * columns) % rows, outer = i / (inner * columns * rows);
+    out[((outer * columns + column) * rows + row) * inner + in] = v[i];
+  }
+  return out;
+}
+
 double rounded(double v) { return std::round(v * 1e12) / 1e12; }  // as msprobe prints them
 
 // The coarser of two types; nothing where neither is one of floats.
@@ -112,6 +139,8 @@ ElementFigures figures_of(const Elements& npu, const Elements& bench) {
     return f;
   }
   if (is_transposed(npu.shape, bench.shape)) n = transposed(n, npu.shape[0], npu.shape[1]);
+  if (const auto axis = exchanged_axes(npu.shape, bench.shape))
+    n = with_exchanged(n, npu.shape, *axis);
   std::vector<double> own_n = n, own_b = b;
   drop_ends(own_n, own_b, npu, bench);
   if (drop_infinities(own_n, own_b))
