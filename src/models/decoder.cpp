@@ -114,7 +114,7 @@ Decoder::Decoder(const DecoderSizes& sizes, const DecoderForm& form)
       embedding_scale_(form.embedding_scale),
       logit_scale_(form.logit_scale),
       logit_cap_(form.logit_cap),
-      tokens_(*this, form.tokens, sizes.vocab, sizes.dim, {form.init}),
+      tokens_(*this, form.tokens, sizes.vocab, sizes.dim, {form.init, form.table_scale}),
       drop_(*this, "drop", sizes.dropout) {
   if (!form.positions.empty())
     positions_.emplace(*this, form.positions, sizes.context, sizes.dim,

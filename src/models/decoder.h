@@ -68,7 +68,8 @@ struct DecoderForm {
   MakeInBlock<DecoderAttention> make_attention;
   nn::Init init;               // of the tables and the head
   bool is_parallel = false;    // both parts of a block read what it is given
-  double embedding_scale = 1;  // factor of the tokens' rows
+  double table_scale = 1;      // factor of the tokens' rows, within the module of the table
+  double embedding_scale = 1;  // the same, behind it
   double residual_scale = 1;   // factor of what a part adds
   double logit_scale = 1;      // factor of the logits
   double logit_cap = 0;        // logits l become cap tanh(l / cap); 0: they stay

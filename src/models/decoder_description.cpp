@@ -49,6 +49,7 @@ DecoderForm form_of(const DecoderDescription& d) {
   f.make_mlp = feed_forward_part(d.sizes.dim, mlp);
   f.init = d.init;
   f.is_parallel = d.is_parallel;
+  f.table_scale = d.table_scale;
   f.embedding_scale = d.embedding_scale;
   f.residual_scale = d.residual_scale;
   f.logit_scale = d.logit_scale;

@@ -39,7 +39,8 @@ struct DecoderDescription {
   std::function<void(std::int64_t layer, nn::RotaryAttentionOptions& attention)> differs = nullptr;
   FeedForward feed_forward;
   bool is_parallel = false;    // both parts of a block read what it is given
-  double embedding_scale = 1;  // factor of the tokens' rows
+  double table_scale = 1;      // factor of the tokens' rows, within the module of the table
+  double embedding_scale = 1;  // the same, behind it
   double residual_scale = 1;   // factor of what a part adds
   double logit_scale = 1;      // factor of the logits
   double logit_cap = 0;        // logits l become cap tanh(l / cap); 0: they stay

@@ -32,7 +32,8 @@ template <class D>
 DecoderDescription gemma_description(const RotaryConfig<D>& c, std::string_view family) {
   DecoderDescription d = rotary_description(c, family);
   d.norm = NormKind::RmsPlusOne;
-  d.embedding_scale = std::sqrt(static_cast<double>(c.dim));
+  // As transformers 5 has it: what the module of the table gives is scaled.
+  d.table_scale = std::sqrt(static_cast<double>(c.dim));
   return d;
 }
 PublishedForm gemma_published(std::string_view model_type, std::string_view architecture);

@@ -8,9 +8,10 @@ namespace aloft::nn {
 // How the table begins; the default is torch.nn.Embedding's.
 struct EmbeddingOptions {
   Init weight_init = Init::normal(1);  // of the table
+  double factor = 1;                   // of the rows that it gives; the table itself stays
 };
 
-// Row i of the table for the integer i. Parameter: weight [count, dim].
+// Row i of the table for the integer i, times a factor. Parameter: weight [count, dim].
 class Embedding : public Layer {
  public:
   static constexpr std::string_view kKind = "Embedding";
@@ -23,6 +24,9 @@ class Embedding : public Layer {
   Tensor operator()(Operand ids) const;  // integers [...] -> [..., dim]; ops/embedding.h
 
   VariablePtr weight;  // [count, dim]
+
+ private:
+  double factor_;
 };
 
 }  // namespace aloft::nn

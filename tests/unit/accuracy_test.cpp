@@ -26,6 +26,28 @@ TEST(Accuracy, BinaryTakesTheMeaningRounded) {
   EXPECT_FALSE(of(Standard::Binary, DType::I32, {7}, {8}).is_passed);
 }
 
+// Below 2^-14 the numbers of f16 are 2^-24 apart, and half of that is what rounding takes.
+TEST(Accuracy, SmallResultsInF16AreNotLetOff) {
+  std::vector<double> meaning, near, opposite;
+  for (int i = 1; i <= 64; ++i) {
+    meaning.push_back((i + 0.3) * 0x1p-20);
+    near.push_back(std::round(meaning.back() * 0x1p24) * 0x1p-24);
+    opposite.push_back(-near.back());
+  }
+  const std::vector<double> zeros(meaning.size(), 0), same(meaning.size(), 6e-5);
+  std::vector<double> half = near;
+  half.back() /= 2;
+  EXPECT_TRUE(of(Standard::Absolute, DType::F16, near, meaning).is_passed);
+  EXPECT_TRUE(of(Standard::Benchmark, DType::F16, near, meaning, near).is_passed);
+  EXPECT_TRUE(of(Standard::Benchmark, DType::F16, near, meaning, meaning).is_passed);
+  for (const auto& wrong : {zeros, same, opposite, half}) {
+    EXPECT_FALSE(of(Standard::Absolute, DType::F16, wrong, meaning).is_passed);
+    EXPECT_FALSE(of(Standard::Benchmark, DType::F16, wrong, meaning, near).is_passed);
+  }
+  // The smallest there is, and what is next to nothing.
+  EXPECT_TRUE(of(Standard::Absolute, DType::F16, {0x1p-24, 0}, {0.6 * 0x1p-24, 1e-9}).is_passed);
+}
+
 TEST(Accuracy, AbsoluteMeasuresEachElementByItsOwnSize) {
   EXPECT_TRUE(of(Standard::Absolute, DType::F32, {1 + 0x1p-22}, {1}).is_passed);
   EXPECT_FALSE(of(Standard::Absolute, DType::F32, {1 + 0x1p-19}, {1}).is_passed);

@@ -258,9 +258,9 @@ TEST_F(CompareSteps, WhatATableGivesMayBeAnotherOrder) {
     Json tokens = tensor({8, 4}, 9);
     tokens["dtype"] = "torch.int64", tokens["Max"] = 95, tokens["Min"] = 0;
     const Json weight = {{"weight", tensor({96, 4}, 5)}};
-    Json data;
-    data["Module.wte.Embedding.forward.0"] =
-        forward(tokens, tensor({8, 4, 4}, table_gives), weight);
+    Json data, rows = tensor({8, 4, 4}, table_gives);
+    rows["Max"] = 3;  // which is no factor of all figures
+    data["Module.wte.Embedding.forward.0"] = forward(tokens, rows, weight);
     data["Module.drop.Dropout.forward.0"] = forward(tensor({8, 4, 4}, sum), tensor({8, 4, 4}, sum));
     put(run, "step0", data, Json::object());
   };
@@ -274,6 +274,28 @@ TEST_F(CompareSteps, WhatATableGivesMayBeAnotherOrder) {
   EXPECT_TRUE(is_said(said(7, 10), "what drop takes (0)")) << said(7, 10);
   EXPECT_TRUE(is_said(said(7, 10), "by the same tokens, dumps of `--task tensor` say"))
       << said(7, 10);
+}
+
+// Rows that are the same times a constant were read by the same tokens.
+TEST_F(CompareSteps, ATableThatIsScaledReadsTheSameData) {
+  const auto said = [&](double factor, double most) {
+    const auto with = [&](const std::string& run, double norm, double max) {
+      Json tokens = tensor({8, 4}, 9, "torch.int64"), rows = tensor({8, 4, 4}, norm);
+      tokens["Max"] = 95, tokens["Min"] = 0, rows["Max"] = max;
+      const Json weight = {{"weight", tensor({96, 4}, 5)}};
+      put(run, "step0", {{"Module.wte.Embedding.forward.0", forward(tokens, rows, weight)}},
+          Json::object());
+    };
+    with("bench", 7, 3), with("npu", 7 * factor, most);
+    return compare_runs({folder_ / "npu", folder_ / "bench", folder_ / "out", {}})[0];
+  };
+  const std::string scaled = said(6.93, 3 * 6.93).sentence;
+  EXPECT_TRUE(is_said(scaled, "first divergence: forward, wte")) << scaled;
+  EXPECT_TRUE(is_said(scaled, "figures are 6.93 times those of the second run")) << scaled;
+  EXPECT_FALSE(is_said(scaled, "other data")) << scaled;
+  const std::string other = said(6.93, 3 * 6).sentence;
+  EXPECT_TRUE(is_said(other, "reads other data")) << other;
+  EXPECT_FALSE(is_said(other, "times those")) << other;
 }
 
 // Where tokens met positions, and the sum is the same, their order is: what differs behind it is

@@ -15,6 +15,9 @@ from pathlib import Path
 
 # Words of both for what is no number.
 NOTHING = {"", "N/A", "None", "nan", "Nan", "unsupported"}
+# Of tensors of another shape msprobe has none of these.
+OF_ELEMENTS = ("Cosine", "EucDist", "MaxAbsErr", "MaxRelativeErr", "One Thousandth Err Ratio",
+               "Five Thousandths Err Ratio")
 
 
 @dataclasses.dataclass
@@ -59,7 +62,8 @@ def is_listed(column, row):
         verdict and "The dtype" in row["Err_message"] and \
         any(word in row["Bench Name"] for word in ("qkv", "gate_up")) or \
         verdict and "There is nan/inf/-inf" in row["Err_message"] and \
-        any(row[f"Bench {end}"].strip().lower() in ("nan", "inf", "-inf") for end in ("max", "min"))
+        any(row[f"Bench {end}"].strip().lower() in ("nan", "inf", "-inf") for end in ("max", "min")) or \
+        column in OF_ELEMENTS and row["NPU Tensor Shape"] != row["Bench Tensor Shape"]
 
 
 def compared(aloft, msprobe, npu, bench):

@@ -9,6 +9,7 @@
 
 #include "observe/compare/noise.h"
 #include "observe/compare/repeated.h"
+#include "types/float_step.h"
 
 namespace aloft::compare {
 
@@ -21,6 +22,8 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kTimesNoise = 4, kTimesInputs = 8;
 // An extreme of gradients is a single element's, which a gate may let through or not.
 constexpr double kTimesGate = 2;
+// Of a call whose inputs have few digits.
+constexpr double kTimesSmall = 2;
 constexpr double kUnitLow = 0x1p-24;  // units of low types are more
 
 bool is_float(const Record& r) { return unit_of(r.type) > 0; }
@@ -44,7 +47,8 @@ double largest_of(const Record& r) {
   return unit == 0x1p-53 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
 }
 bool is_mask(const Record& r) {
-  return or_zero(r.min) > 0.5 * largest_of(r) && or_zero(r.max) < 0.5 * largest_of(r);
+  const double end = 0.5 * largest_of(r);  // or beyond it, where something was added to it
+  return r.min.number && *r.min.number < -end && or_zero(r.max) < end;
 }
 
 // Elements without a gradient make that of either run longer: it is measured by the longer one.
@@ -131,13 +135,14 @@ class Judge {
     });
     const bool is_update = m.entry->npu->direction == Direction::ParametersUpdate;
     if (!is_update && (m.gives || has_own_inputs)) noise_.add(*m.entry);
-    double& inputs = inputs_[m.entry];
+    const double& inputs = inputs_[m.entry];
     if (m.gives) look_for_missing(m, all);
     for (const RecordPair& r : m.entry->records) {
       if (!r.npu || !r.bench) continue;
       const bool is_given = r.npu->part != Part::Input && r.npu->part != Part::Parameter;
       if (is_given != m.gives) continue;
-      const double factor = factor_of(*m.entry, r), taken = has_own_inputs ? inputs : seen_;
+      const double factor = factor_of(*m.entry, r);
+      const double taken = has_own_inputs ? std::max(inputs, taken_around(m)) : seen_;
       auto judged = judge(m, r, factor, taken);
       if (!judged) continue;
       const bool is_equal = judged->difference.size == 0 && r.npu->type == r.bench->type;
@@ -145,11 +150,7 @@ class Judge {
       if (judged->difference.is_more() && factor != 1 && may_be_no_gradient(*m.entry))
         if (auto as_it_is = judge(m, r, 1, taken); as_it_is && !as_it_is->difference.is_more())
           judged = std::move(as_it_is);
-      if (!judged->difference.is_more()) {
-        if (!m.gives) inputs = std::max(inputs, judged->size);
-        if (r.npu->part != Part::Parameter && !is_update)
-          seen_ = std::max(seen_, judged->difference.size);
-      }
+      if (!judged->difference.is_more()) note(m, r, *judged);
       all.push_back({m, r, std::move(judged->difference), judged->factor,
                      r.npu->part == Part::Parameter && is_turned(r)});
     }
@@ -177,8 +178,10 @@ class Judge {
     const ElementFigures* const e = elements_of_(r);
     return e && e->unreadable.empty() ? e : nullptr;
   }
-  double typical(double inputs) const {
-    return std::min(kTimesNoise * noise_.level() + kTimesInputs * inputs, noise_.most());
+  // `small`: what inputs are off that have few digits because they are so small.
+  double typical(double inputs, double small = 0) const {
+    return std::min(kTimesNoise * noise_.level() + kTimesInputs * inputs,
+                    noise_.most() + kTimesSmall * small);
   }
 
   bool is_turned(const RecordPair& r) const {
@@ -191,7 +194,73 @@ class Judge {
     Difference difference;
     double size = 0;  // as the call's results may follow it
     double factor = 1;
+    double small = 0;  // of what is allowed, that for having few digits
   };
+
+  // What is off by no more than is allowed: so much what is computed of it may be.
+  void note(const Moment& m, const RecordPair& r, const Judged& judged) {
+    const Difference& d = judged.difference;
+    if (!m.gives) {
+      inputs_[m.entry] = std::max(inputs_[m.entry], judged.size);
+      if (d.size > d.allowed - judged.small)
+        small_[m.entry] = std::max(small_[m.entry], judged.size);
+    }
+    if (r.npu->part != Part::Parameter && r.npu->part != Part::Update)
+      seen_ = std::max(seen_, std::min(d.size, noise_.most()));
+  }
+  // What a call takes in the backward pass may come from what the module around it takes, by a
+  // kernel that nobody sees: in low types attention's gradients of queries and keys are what is
+  // left of much larger terms.
+  double taken_around(const Moment& m) const {
+    const Entry& e = *m.entry->bench;
+    const std::size_t dot = e.path.rfind('.');
+    if (m.gives || e.direction != Direction::Backward || !(noise_.coarsest() > kUnitLow) ||
+        dot == std::string::npos)
+      return 0;
+    Entry around;
+    around.path = e.path.substr(0, dot), around.call = e.call;
+    const auto it = inputs_.find(other_direction(around, Direction::Backward));
+    return it == inputs_.end() ? 0 : it->second;
+  }
+  // Of a parameter's gradient what reaches its module counts.
+  double small_inputs(const EntryPair& entry) const {
+    const bool is_sum = entry.npu->direction == Direction::ParametersGrad;
+    const auto it =
+        small_.find(is_sum ? other_direction(*entry.bench, Direction::Backward) : &entry);
+    return it == small_.end() ? 0 : it->second;
+  }
+
+  // The step between the smallest numbers of the types that a call has, in either run, beside the
+  // size by which a figure is measured: numbers that are not much larger have few digits. Half of
+  // it is the rounding of the value itself, and half that of what the call makes on the way to it.
+  // Those of a parameter's gradient are those of what reaches its module.
+  double of_few_digits(const Moment& m, const RecordPair& r, const Judged& judged,
+                       double natural) const {
+    const auto least_step = [](const Entry& e) {
+      double most = 0;
+      for (const Record& record : e.records)
+        if (const auto type = float_type_of(record.type)) most = std::max(most, step_at(*type, 0));
+      return most;
+    };
+    const double roundings =
+        least_step(*m.entry->npu) * std::abs(judged.factor) + least_step(*m.entry->bench);
+    if (r.npu->part == Part::Gradient) {
+      const Record* const reaches = reaching(*m.entry);
+      const double norm = reaches ? or_zero(reaches->norm) : 0;
+      return norm > 0 ? kTimesSmall * roundings * std::sqrt(reaches->elements()) / norm : 0;
+    }
+    const std::string& of = judged.difference.of;
+    const bool is_extreme = of == "Max" || of == "Min" || of == "an element";
+    const auto size = [&](const Record& record, double times) {
+      const double root = std::sqrt(std::max(1.0, record.elements()));
+      return is_extreme ? times * std::max(or_zero(record.max), or_zero(record.min))
+                        : times * or_zero(record.norm) / root;
+    };
+    double scale =
+        std::max(size(*r.bench, 1), natural / std::sqrt(std::max(1.0, r.bench->elements())));
+    if (!(scale > 0)) scale = size(*r.npu, std::abs(judged.factor));
+    return scale > 0 ? roundings / scale : 0;
+  }
   std::optional<Judged> judge(const Moment& m, const RecordPair& r, double factor,
                               double inputs) const {
     auto d = difference(*m.entry, r, factor);
@@ -204,6 +273,9 @@ class Judge {
       judged.size = e->relative_distance;
     } else if (is_float(*r.npu)) {
       judged.difference.allowed = allowed(m, r, inputs);
+      if (r.npu->part != Part::Parameter && r.npu->part != Part::Update)
+        judged.small = of_few_digits(m, r, judged, natural_size(*m.entry, r));
+      judged.difference.allowed += judged.small;
       if (judged.difference.is_more() && is_of_a_gate(m, r, factor, judged.difference))
         judged.difference.allowed *= kTimesGate;
     }
@@ -329,7 +401,7 @@ class Judge {
     if (r.npu->part == Part::Parameter)
       return stored(m, r) + (drift ? drift->of(*m.entry->npu, *r.npu) : 0);
     if (r.npu->part == Part::Update) return allowed_update(r);
-    return typical(inputs);
+    return typical(inputs, m.gives ? small_inputs(*m.entry) : 0);
   }
 
   // Where a share of an update's elements are others, its length is by the square of that. A vector
@@ -343,23 +415,25 @@ class Judge {
     return std::min(is_vector ? 10 * matrix + share : matrix, is_vector ? 0.48 : 0.3);
   }
 
+  static const Record* first_input(const EntryPair* p) {
+    if (p)
+      for (const Record& record : p->bench->records)
+        if (record.part == Part::Input && is_float(record)) return &record;
+    return nullptr;
+  }
+  // The gradient of what a module gives, from which those of its parameters are.
+  const Record* reaching(const EntryPair& entry) const {
+    return first_input(other_direction(*entry.bench, Direction::Backward));
+  }
   // Of a parameter's gradient, from the gradient that reaches its module and what the module takes.
   double natural_size(const EntryPair& entry, const RecordPair& r) const {
     if (is_vectors_update(*r.npu, *r.bench))
       return std::max(or_zero(r.npu->norm), or_zero(r.bench->norm));
     if (r.npu->part != Part::Gradient) return 0;
-    const auto first = [](const EntryPair* p, Part part) -> const Record* {
-      if (p)
-        for (const Record& record : p->bench->records)
-          if (record.part == part && is_float(record)) return &record;
-      return nullptr;
-    };
-    const Record* const reaches =
-        first(other_direction(*entry.bench, Direction::Backward), Part::Input);
+    const Record* const reaches = reaching(entry);
     if (!reaches) return 0;
     if (r.bench->shape.size() < 2) return or_zero(reaches->norm);
-    const Record* const taken =
-        first(other_direction(*entry.bench, Direction::Forward), Part::Input);
+    const Record* const taken = first_input(other_direction(*entry.bench, Direction::Forward));
     if (!taken || reaches->shape.empty()) return 0;
     const double rows = reaches->elements() / std::max<double>(1, reaches->shape.back());
     return or_zero(reaches->norm) * or_zero(taken->norm) / std::sqrt(std::max(1.0, rows));
@@ -375,6 +449,7 @@ class Judge {
   bool has_gradients_ = false, has_updates_ = false;                      // both runs
   std::set<double> sizes_;                     // of what both have in the forward pass
   std::map<const EntryPair*, double> inputs_;  // what the inputs of calls are off
+  std::map<const EntryPair*, double> small_;   // ... because of the few digits of small numbers
   Noise noise_;
   double seen_ = 0;        // the most so far that was explained
   bool are_equal_ = true;  // all values so far, and their types

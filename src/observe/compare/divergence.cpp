@@ -183,7 +183,8 @@ std::string in_words(double relative) {
 namespace {
 
 // A call that takes nothing but whole numbers, and whose parameters are the same in both runs, as
-// far as they were compared, such as an embedding: what it reads is other.
+// far as they were compared, such as an embedding: what it reads is other, unless all it gives is
+// that of the other run times a constant.
 bool reads_other_data(const std::vector<Compared>& all, const Compared& c) {
   const Entry& e = *c.moment.entry->npu;
   if (!e.is_module || !is_forward(e) || !c.records.npu || c.records.npu->part != Part::Output)
@@ -196,7 +197,8 @@ bool reads_other_data(const std::vector<Compared>& all, const Compared& c) {
     if (other.moment.entry == c.moment.entry && other.records.npu &&
         other.records.npu->part == Part::Parameter)
       has_table = true;
-  return has_table && std::ranges::none_of(c.moment.entry->records, takes_floats);
+  return has_table && !common_ratio(c) &&
+         std::ranges::none_of(c.moment.entry->records, takes_floats);
 }
 
 // Whole numbers that a call is given: tokens, and behind other calls what the model makes of them.
@@ -322,6 +324,12 @@ Divergence of_records(const std::vector<Compared>& all, std::vector<Compared>::c
   if (d.place == "data") d.sentence += data_remark(all, *it);
   d.arguments = lone_arguments(all, *it, d.module);
   d.sentence += argument_remark(d.arguments);
+  if (d.place == "forward" && it->records.npu->part == Part::Output)
+    if (const auto ratio = common_ratio(*it))
+      d.sentence += fmt::format(
+          "; all of its figures are {:.4g} times those of the second run: another factor, or one "
+          "that stands elsewhere",
+          *ratio);
   if (!d.line.empty()) d.sentence += "; called at " + d.line;
   if (!is_forward(e)) d.sentence += common_factor(all);
   if (d.place == "gradient") d.sentence += only_sums(all);

@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "observe/compare/noise.h"
+#include "types/float_step.h"
+#include "types/statistics.h"
 
 namespace aloft::compare {
 
@@ -21,6 +23,23 @@ bool drop_infinities(std::vector<double>& n, std::vector<double>& b) {
     n[i] = b[i] = 0;
   }
   return true;
+}
+
+// Whether it is where its type ends, or beyond: what masks of attention hold for what is not seen.
+// Of a mask that was made in another type it may be that one's end.
+bool is_at_end(double v, std::optional<DType> type) {
+  constexpr double kNear = 0.9;
+  return type && std::abs(v) >= kNear * edges_of(*type).largest;
+}
+
+// Where both stand at the end of their types, on the same side, nothing differs but the types.
+void drop_ends(std::vector<double>& n, std::vector<double>& b, const Elements& npu,
+               const Elements& bench) {
+  const std::optional<DType> ours = float_type_of(npu.type), theirs = float_type_of(bench.type);
+  for (std::size_t i = 0; i < n.size(); ++i)
+    if (is_at_end(n[i], ours) && is_at_end(b[i], theirs) &&
+        std::signbit(n[i]) == std::signbit(b[i]))
+      n[i] = b[i] = 0;
 }
 
 // The elements of a matrix with its rows as columns.
@@ -62,12 +81,72 @@ bool is_nearer_turned(const Elements& npu, const Elements& bench) {
   return std::isfinite(turned) && turned <= kMuchNearer * as_it_lies;
 }
 
+// The first of two axes that lie side by side and are exchanged in the other tensor, such as heads
+// and positions, or positions and batch; nothing where the shapes are not the same but for that.
+std::optional<std::size_t> exchanged_axes(const std::vector<std::int64_t>& a,
+                                          const std::vector<std::int64_t>& b) {
+  if (a.size() != b.size() || a.size() < 3 || a == b) return std::nullopt;
+  const auto first = static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+  std::vector<std::int64_t> exchanged = a;
+  if (first + 1 < a.size()) std::swap(exchanged[first], exchanged[first + 1]);
+  return exchanged == b ? std::optional(first) : std::nullopt;
+}
+
+// The elements with an axis and the next exchanged.
+std::vector<double> with_exchanged(const std::vector<double>& v,
+                                   const std::vector<std::int64_t>& shape, std::size_t axis) {
+  const auto rows = static_cast<std::size_t>(shape[axis]);
+  const auto columns = static_cast<std::size_t>(shape[axis + 1]);
+  std::size_t inner = 1;
+  for (std::size_t i = axis + 2; i < shape.size(); ++i) inner *= static_cast<std::size_t>(shape[i]);
+  std::vector<double> out(v.size());
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    const std::size_t in = i % inner, column = i / inner % columns,
+                      row = i / (inner * columns) % rows, outer = i / (inner * columns * rows);
+    out[((outer * columns + column) * rows + row) * inner + in] = v[i];
+  }
+  return out;
+}
+
 double rounded(double v) { return std::round(v * 1e12) / 1e12; }  // as msprobe prints them
 
-// The distance of a number to the next of a type with this unit.
-double step_at(double v, double unit) {
-  if (v == 0) return 2 * unit * std::numeric_limits<float>::min();
-  return 2 * unit * std::exp2(std::floor(std::log2(std::abs(v))));
+// The coarser of two types; nothing where neither is one of floats.
+std::optional<DType> coarser_of(const Elements& a, const Elements& b) {
+  const bool is_first = unit_of(a.type) >= unit_of(b.type);
+  return float_type_of(is_first ? a.type : b.type);
+}
+
+// Of tensors whose elements stand in the same order: how far they are apart, for our own judgement.
+void measure_distance(ElementFigures& f, const std::vector<double>& n,
+                      const std::vector<double>& b) {
+  double nn = 0, bb = 0, dd = 0, worst = 0, largest = 0;
+  std::vector<double> differences;
+  differences.reserve(n.size());
+  for (std::size_t i = 0; i < n.size(); ++i) {
+    const double d = std::abs(n[i] - b[i]);
+    differences.push_back(d);
+    nn += n[i] * n[i], bb += b[i] * b[i], dd += d * d;
+    worst = std::max(worst, d), largest = std::max(largest, std::abs(b[i]));
+  }
+  f.relative_distance = dd == 0 ? 0 : bb > 0 ? std::sqrt(dd / bb) : std::sqrt(dd / nn);
+  f.relative_worst = worst == 0 ? 0 : largest > 0 ? worst / largest : 1;
+  const auto middle = differences.begin() + static_cast<std::ptrdiff_t>(differences.size() / 2);
+  std::nth_element(differences.begin(), middle, differences.end());
+  const double typical = std::sqrt(bb / static_cast<double>(n.size()));
+  f.relative_typical = *middle == 0 ? 0 : bb > 0 ? *middle / typical : 1;
+  f.difference = std::sqrt(dd), f.length = std::sqrt(bb);
+  f.largest_difference = worst, f.largest = largest;
+}
+
+// |n - b| / |b| as msprobe computes it: in the wider of the two types, in f32 at least.
+double relative_error(double n, double b, bool is_in_f32) {
+  if (!is_in_f32) {
+    const double added = b == 0 ? 0x1p-52 : 0;
+    return std::abs((n + added - (b + added)) / (b + added));
+  }
+  const float added = b == 0 ? 0x1p-23F : 0;
+  const float ours = static_cast<float>(n) + added, theirs = static_cast<float>(b) + added;
+  return std::abs((ours - theirs) / theirs);
 }
 
 }  // namespace
@@ -81,48 +160,40 @@ ElementFigures figures_of(const Elements& npu, const Elements& bench, bool may_b
     return f;
   }
   if (n.empty()) {
-    f.problem = "None";
+    f.problem = "unsupported";
     return f;
   }
   f.is_turned = may_be_turned && is_nearer_turned(npu, bench);
   if (f.is_turned || is_transposed(npu.shape, bench.shape))
     n = transposed(n, npu.shape[0], npu.shape[1]);
-  if (!drop_infinities(n, b)) {
-    f.problem = "Nan";
+  if (const auto axis = exchanged_axes(npu.shape, bench.shape))
+    n = with_exchanged(n, npu.shape, *axis);
+  std::vector<double> own_n = n, own_b = b;
+  drop_ends(own_n, own_b, npu, bench);
+  if (drop_infinities(own_n, own_b))
+    measure_distance(f, own_n, own_b);
+  else
     f.relative_distance = kInfinite;
+  if (!drop_infinities(n, b)) {
+    f.problem = "N/A";
     return f;
   }
-  const double unit = std::max(unit_of(npu.type), unit_of(bench.type));
-  // msprobe divides in the wider of the two types, in f32 at least.
-  const double epsilon = 4 *
-                         std::min({0x1p-24, std::max(unit_of(npu.type), 0x1p-53),
-                                   std::max(unit_of(bench.type), 0x1p-53)}) /
-                         2;
-  double dot = 0, nn = 0, bb = 0, dd = 0, worst = 0, relative = 0, ulps = 0, largest = 0;
+  const std::optional<DType> type = coarser_of(npu, bench);
+  const auto is_low = [](const Elements& e) { return unit_of(e.type) >= 0x1p-24; };
+  const bool is_in_f32 = is_low(npu) && is_low(bench);
+  double dot = 0, nn = 0, bb = 0, dd = 0, worst = 0, relative = 0, ulps = 0;
   std::size_t within_1 = 0, within_5 = 0;
-  std::vector<double> differences;
-  differences.reserve(n.size());
   for (std::size_t i = 0; i < n.size(); ++i) {
     const double d = std::abs(n[i] - b[i]);
-    const double r = d / (b[i] == 0 ? epsilon : std::abs(b[i]));
-    differences.push_back(d);
+    const double r = relative_error(n[i], b[i], is_in_f32);
     dot += n[i] * b[i], nn += n[i] * n[i], bb += b[i] * b[i], dd += d * d;
     worst = std::max(worst, d), relative = std::max(relative, r);
-    largest = std::max(largest, std::abs(b[i]));
-    if (unit > 0 && d > 0)
-      ulps = std::max(ulps, d / step_at(std::max(std::abs(n[i]), std::abs(b[i])), unit));
+    if (type && d > 0) ulps = std::max(ulps, steps_between(*type, n[i], b[i]));
     within_1 += r < 0.001, within_5 += r < 0.005;
   }
   const double count = static_cast<double>(n.size());
   f.max_absolute = rounded(worst), f.max_relative = rounded(relative);
-  if (unit > 0) f.max_ulps = ulps;
-  f.relative_distance = dd == 0 ? 0 : bb > 0 ? std::sqrt(dd / bb) : std::sqrt(dd / nn);
-  f.relative_worst = worst == 0 ? 0 : largest > 0 ? worst / largest : 1;
-  const auto middle = differences.begin() + static_cast<std::ptrdiff_t>(differences.size() / 2);
-  std::nth_element(differences.begin(), middle, differences.end());
-  f.relative_typical = *middle == 0 ? 0 : bb > 0 ? *middle / std::sqrt(bb / count) : 1;
-  f.difference = std::sqrt(dd), f.length = std::sqrt(bb);
-  f.largest_difference = worst, f.largest = largest;
+  if (type) f.max_ulps = ulps;
   if (bench.shape.empty() || npu.shape.empty()) return f;
   f.distance = std::sqrt(dd);
   f.thousandth = rounded(static_cast<double>(within_1) / count);

@@ -128,7 +128,7 @@ class Call {
   void judge_norms() {
     if (extreme(inputs_, "NormRelativeErr", false) >= 0.1) return;
     for (const std::size_t row : outputs_)
-      if (share_of(at(row, "NormRelativeErr")).value_or(0) > 0.5)
+      if (std::abs(share_of(at(row, "NormRelativeErr")).value_or(0)) > 0.5)
         say(row, Error, "The NormRelativeErr of output is greater than 0.5.");
   }
   void judge_growth() {

@@ -4,25 +4,34 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "types/float_step.h"
 
 namespace aloft::compare {
 
 namespace {
 
+// Where all so far is the same, rounding has not added up: of bf16, whose unit is coarse, half of
+// it counts for each call then, so that a branch that is 5 % off is seen.
+constexpr double kMostBehindSame = 0x1p-9;
 // Behind values that are the same: so many calls of the coarsest type may lie between two that are
 // seen, and be rounded otherwise.
 constexpr double kUnseenCalls = 1;
-constexpr double kUnitF64 = 0x1p-53, kUnitF32 = 0x1p-24, kUnitF16 = 0x1p-11, kUnitBf16 = 0x1p-8 / 2;
+constexpr double kUnitF64 = 0x1p-53, kUnitF32 = 0x1p-24, kUnitF16 = 0x1p-11, kUnitBf16 = 0x1p-8;
 
 }  // namespace
 
-double unit_of(std::string_view type) {
+std::optional<DType> float_type_of(std::string_view type) {
   const std::string t = lower(type);
-  if (t.find("bfloat16") != std::string::npos) return kUnitBf16;
-  if (t.find("float16") != std::string::npos) return kUnitF16;
-  if (t.find("float32") != std::string::npos) return kUnitF32;
-  if (t.find("float64") != std::string::npos) return kUnitF64;
-  return 0;
+  if (t.find("bfloat16") != std::string::npos) return DType::BF16;
+  if (t.find("float16") != std::string::npos) return DType::F16;
+  if (t.find("float32") != std::string::npos) return DType::F32;
+  if (t.find("float64") != std::string::npos) return DType::F64;
+  return std::nullopt;
+}
+
+double unit_of(std::string_view type) {
+  const std::optional<DType> t = float_type_of(type);
+  return t ? step_at(*t, 1) / 2 : 0;
 }
 
 double unit_of(const EntryPair& entry) {
@@ -56,12 +65,15 @@ void Noise::add(const EntryPair& entry) {
   const double stored = unit_of(entry);
   coarsest_ = std::max(coarsest_, stored);
   const double summed = stored <= kUnitF64 ? kUnitF64 : kUnitF32;
-  const double own = 2 * stored + summed * std::sqrt(summands_of(*entry.npu));
-  squares_ += own * own;
-  since_ += own * own;
+  const double sum = summed * std::sqrt(summands_of(*entry.npu));
+  squares_ += std::pow(2 * stored + sum, 2);
+  since_ += std::pow(2 * std::min(stored, kMostBehindSame) + sum, 2);
 }
 
-void Noise::forget() { since_ = drift_ * drift_; }
+void Noise::forget() {
+  since_ = drift_ * drift_;
+  was_same_ = true;
+}
 
 void Noise::add_drift(double relative) {
   drift_ = relative;
@@ -70,8 +82,8 @@ void Noise::add_drift(double relative) {
 }
 
 double Noise::level() const {
-  if (coarsest_ <= kUnitF32) return std::sqrt(squares_);
-  const double unseen = 2 * coarsest_;
+  if (coarsest_ <= kUnitF32 || !was_same_) return std::sqrt(squares_);
+  const double unseen = 2 * std::min(coarsest_, kMostBehindSame);
   return std::sqrt(std::min(squares_, since_ + kUnseenCalls * unseen * unseen));
 }
 

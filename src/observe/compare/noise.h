@@ -2,12 +2,16 @@
 // by the lengths over which they sum.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "observe/compare/pairing.h"
+#include "types/dtype.h"
 
 namespace aloft::compare {
 
+// By its name in any framework; nothing of types that are no floats, or not known.
+std::optional<DType> float_type_of(std::string_view type);
 // Half the distance of 1 to the next number of a type, by its name in any framework: 2^-24 of
 // "torch.float32"; 0 of types that are exact or not known.
 double unit_of(std::string_view type);
@@ -37,6 +41,7 @@ class Noise {
   double since_ = 0;    // of those behind the last forget()
   double coarsest_ = 0;
   double drift_ = 0;
+  bool was_same_ = false;  // in both runs, and of low types, at some place
 };
 
 // Over how many summands a call's results are sums, at most; 1 where nothing says it.

@@ -1,6 +1,7 @@
 #include "observe/compare/remarks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string_view>
 
@@ -90,6 +91,26 @@ bool has_agreed_in_another_layer(const std::vector<Compared>& all, const Compare
 bool is_by_statistics(const Compared& c) {
   const std::string& of = c.difference.of;
   return of == "Norm" || of == "Max" || of == "Min" || of == "Mean";
+}
+
+std::optional<double> common_ratio(const Compared& c) {
+  if (!c.records.npu || !c.records.bench) return std::nullopt;
+  const Record &n = *c.records.npu, &b = *c.records.bench;
+  for (const Record* const r : {&n, &b})
+    for (const Figure* const f : {&r->norm, &r->max, &r->min, &r->mean})
+      if (!f->number || !std::isfinite(*f->number)) return std::nullopt;
+  if (!(*n.norm.number > 0) || !(*b.norm.number > 0)) return std::nullopt;
+  const double ratio = *n.norm.number / *b.norm.number;
+  const double near = std::max(c.difference.allowed, 1e-4);
+  if (std::abs(ratio - 1) <= 4 * near) return std::nullopt;
+  const double largest = std::max(std::abs(*b.max.number), std::abs(*b.min.number));
+  const double typical = *b.norm.number / std::sqrt(std::max(1.0, b.elements()));
+  const auto is_same = [&](const Figure& ours, const Figure& theirs, double size) {
+    return std::abs(*ours.number / ratio - *theirs.number) <= near * size;
+  };
+  const bool are_same = is_same(n.max, b.max, largest) && is_same(n.min, b.min, largest) &&
+                        is_same(n.mean, b.mean, typical);
+  return are_same ? std::optional(ratio) : std::nullopt;
 }
 
 std::string data_remark(const std::vector<Compared>& all, const Compared& first) {

@@ -1,6 +1,7 @@
 // What a sentence about the first divergence adds where the other differences say more about it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,10 @@ std::string order_remark(const std::vector<Compared>& all, const Compared& first
 // Of what a module gives by a square matrix that lies transposed in the other run: that it may be
 // the layout that is wrong.
 std::string layout_remark(const std::vector<Compared>& all, const Compared& first);
+
+// By what the figures of a pair are those of the second run, where it is the same for all of them,
+// as of a tensor that is multiplied by it; nothing where they are not, or where it is 1.
+std::optional<double> common_ratio(const Compared& c);
 
 // Of what a table gives, such as an embedding, whose parameters are the same in both runs: that it
 // reads other data, or, where statistics alone say so, that its rows may lie otherwise.

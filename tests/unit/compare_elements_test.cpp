@@ -1,0 +1,189 @@
+// Two tensors, element by element: the ends of their types, small numbers as well as large ones.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "dump_records.h"
+#include "observe/compare/divergence.h"
+#include "observe/compare/elements.h"
+#include "observe/compare/msprobe_table.h"
+#include "observe/compare/noise.h"
+#include "temporary_folder.h"
+
+namespace aloft::compare {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+// What is said of two dumps without elements; "" where nothing parts.
+class CompareSmall : public ::testing::Test {
+ protected:
+  DumpFile dump(const char* name, const Json& data) {
+    TemporaryFolder::put(folder_ / name, Json{{"task", "statistics"}, {"data", data}}.dump());
+    return read_dump(folder_ / name);
+  }
+  std::string parted(const Json& npu, const Json& bench) {
+    const DumpFile n = dump("npu.json", npu), b = dump("bench.json", bench);
+    const Pairs pairs = pair_dumps(n, b, {});
+    const auto all = compare_all(pairs, [](const RecordPair&) { return nullptr; });
+    const auto d = first_divergence(all, n);
+    return d ? d->sentence : "";
+  }
+
+  TemporaryFolder folder_;
+};
+
+// Down to the smallest numbers, and through 0.
+TEST(CompareElements, UlpsAreStepsFromNumberToNumber) {
+  const auto ulps = [](double n, double b, const char* type) {
+    return figures_of({{n}, {1}, type}, {{b}, {1}, type}).max_ulps.value_or(-1);
+  };
+  struct Row {
+    const char* type;
+    double least, next;  // the smallest number, and that behind 1
+  };
+  const Row rows[] = {{"torch.float16", 0x1p-24, 1 + 0x1p-10},
+                      {"torch.bfloat16", 0x1p-133, 1 + 0x1p-7},
+                      {"torch.float32", 0x1p-149, 1 + 0x1p-23},
+                      {"torch.float64", 0x1p-1074, 1 + 0x1p-52}};
+  for (const Row& row : rows) {
+    EXPECT_EQ(ulps(6 * row.least, 7 * row.least, row.type), 1) << row.type;
+    EXPECT_EQ(ulps(0, row.least, row.type), 1) << row.type;
+    EXPECT_EQ(ulps(-row.least, row.least, row.type), 2) << row.type;
+    EXPECT_EQ(ulps(row.next, 1, row.type), 1) << row.type;
+    EXPECT_EQ(ulps(1, (3 - row.next) / 2, row.type), 1) << row.type;  // the one before
+    EXPECT_EQ(ulps(1, 4, row.type), 2 / (row.next - 1)) << row.type;
+  }
+  EXPECT_TRUE(std::isfinite(ulps(1e-310, 1.2e-310, "torch.float64")));
+  EXPECT_EQ(ulps(2.8f, 0, "torch.float32"), 0x40333333);  // its bits as a number
+  EXPECT_EQ(figures_of({{1}, {1}, "torch.bfloat16"}, {{1 + 0x1p-7}, {1}, "torch.float32"}).max_ulps,
+            1);
+}
+
+// Masks hold the end of the type in which they were made.
+TEST(CompareElements, EndsOfTypesAreTheSame) {
+  const double low = -65504, single = -std::numeric_limits<float>::max(),
+               wide = -std::numeric_limits<double>::max();
+  const auto distance = [](double n, const char* ours, double b, const char* theirs) {
+    return figures_of({{0, n, 1}, {3}, ours}, {{0, b, 1}, {3}, theirs}).relative_distance;
+  };
+  EXPECT_EQ(distance(low, "torch.float16", single, "torch.float32"), 0);
+  EXPECT_EQ(distance(single, "torch.float32", wide, "torch.float64"), 0);
+  EXPECT_EQ(distance(wide, "torch.float64", single, "torch.float32"), 0);
+  EXPECT_EQ(distance(-kInf, "torch.float32", low, "torch.float16"), 0);
+  EXPECT_EQ(distance(-0x1.fep127, "torch.bfloat16", single, "torch.float32"), 0);
+  EXPECT_EQ(distance(-low, "torch.float16", single, "torch.float32"), 1);  // the other side
+  EXPECT_GE(distance(-1e4, "torch.float16", single, "torch.float32"), 1);
+  EXPECT_EQ(distance(-kInf, "torch.float32", -1e4, "torch.float32"), kInf);
+  // msprobe's figures are what msprobe makes of it.
+  EXPECT_EQ(figures_of({{-kInf}, {1}, "torch.float32"}, {{low}, {1}, "torch.float16"}).problem,
+            "N/A");
+}
+
+// Heads before positions or behind them, positions before the batch or behind it.
+TEST(CompareElements, AxesThatAreExchangedAreFound) {
+  std::vector<double> behind(2 * 3 * 4 * 5), before(behind.size());
+  for (std::size_t b = 0; b < 2; ++b)
+    for (std::size_t t = 0; t < 3; ++t)
+      for (std::size_t h = 0; h < 4; ++h)
+        for (std::size_t d = 0; d < 5; ++d)
+          before[((b * 4 + h) * 3 + t) * 5 + d] = behind[((b * 3 + t) * 4 + h) * 5 + d] =
+              static_cast<double>(1000 * b + 100 * t + 10 * h + d);
+  const Elements ours{behind, {2, 3, 4, 5}, "torch.float32"},
+      theirs{before, {2, 4, 3, 5}, "torch.float32"};
+  EXPECT_EQ(figures_of(ours, theirs).relative_distance, 0);
+  EXPECT_EQ(figures_of(theirs, ours).relative_distance, 0);
+  EXPECT_GT(figures_of(ours, {before, {2, 3, 4, 5}, "torch.float32"}).relative_distance, 0.1);
+  EXPECT_GT(figures_of(ours, {before, {4, 2, 3, 5}, "torch.float32"}).relative_distance, 0.1);
+  const Elements batch_first{{1, 2, 3, 4, 5, 6}, {2, 3, 1}, "torch.float32"},
+      batch_behind{{1, 4, 2, 5, 3, 6}, {3, 2, 1}, "torch.float32"};
+  EXPECT_EQ(figures_of(batch_first, batch_behind).relative_distance, 0);
+}
+
+// In float32 where neither is wider, as numpy does it.
+TEST(CompareElements, RelativeErrorsAreMadeInTheTypeOfTheTwo) {
+  const float n = 7.1F, b = 0.3F;
+  const auto relative = [&](const char* type) {
+    return *figures_of({{n}, {1}, type}, {{b}, {1}, type}).max_relative;
+  };
+  EXPECT_EQ(relative("torch.float32"), std::round(double{(n - b) / b} * 1e12) / 1e12);
+  EXPECT_EQ(relative("torch.float64"), std::round((double{n} - b) / b * 1e12) / 1e12);
+  EXPECT_NE(relative("torch.float32"), relative("torch.float64"));
+  EXPECT_EQ(figures_of({{}, {0}, "torch.float32"}, {{}, {0}, "torch.float32"}).problem,
+            "unsupported");
+}
+
+// Gradients of some steps of 2^-24 have few digits in float16, and so has what is made of them.
+TEST_F(CompareSmall, GradientsOfFewDigitsAreNoDivergence) {
+  const double small = 4 * 0x1p-24;  // of which half a step is an eighth
+  const char *const low = "torch.float16", *const high = "torch.float32";
+  // Of 64 elements each, some times as long as they should be.
+  const auto run = [&](double reaches, double gives, const char* type, double size) {
+    const auto gradient = [&](double times, double typical) {
+      Json t = tensor({64}, 8 * typical * times, type);
+      t["Max"] = 3 * typical, t["Min"] = -3 * typical;
+      return t;
+    };
+    Json data = {{"Module.a.Linear.forward.0", forward(tensor({64}, 1), tensor({64}, 1))}};
+    data["Module.a.Linear.backward.0"] = {{"input", Json::array({gradient(reaches, size)})},
+                                          {"output", Json::array({gradient(gives, 1)})}};
+    return data;
+  };
+  EXPECT_EQ(parted(run(1.1, 1, low, small), run(1, 1, high, small)), "");
+  EXPECT_EQ(parted(run(1.1, 1.15, low, small), run(1, 1, high, small)), "");
+  EXPECT_NE(parted(run(1.5, 1, low, small), run(1, 1, high, small)), "");
+  EXPECT_NE(parted(run(1.1, 1.5, low, small), run(1, 1, high, small)), "");
+  EXPECT_NE(parted(run(1.1, 1, high, small), run(1, 1, high, small)), "");
+  EXPECT_NE(parted(run(1.1, 1, low, 1), run(1, 1, high, 1)), "");  // of many digits
+  EXPECT_NE(parted(run(1, 1.15, low, 1), run(1, 1, high, 1)), "");
+}
+
+// In bfloat16 the gradient of queries may be off by more than all calls before explain: by so much
+// more as what reaches the attention is.
+TEST_F(CompareSmall, AKernelOfAttentionAddsToWhatItTakes) {
+  const auto run = [](double reaches, double query, const char* type) {
+    const auto call = [&](double in) {
+      return Json{{"input", Json::array({tensor({64}, in, type)})},
+                  {"output", Json::array({tensor({64}, in, type)})}};
+    };
+    Json data;
+    for (const char* name : {"Module.attn.A.forward.0", "Module.attn.q.Linear.forward.0"})
+      data[name] = forward(tensor({64}, 1, type), tensor({64}, 1, type));
+    data["Module.attn.q.Linear.backward.0"] = call(query);
+    data["Module.attn.A.backward.0"] = call(reaches);
+    return data;
+  };
+  const char *const low = "torch.bfloat16", *const high = "torch.float32";
+  EXPECT_EQ(parted(run(1.01, 1.14, low), run(1, 1, high)), "");
+  EXPECT_NE(parted(run(1, 1.14, low), run(1, 1, high)), "");
+  EXPECT_NE(parted(run(1.01, 1.3, low), run(1, 1, high)), "");
+  EXPECT_NE(parted(run(1.00001, 1.00005, high), run(1, 1, high)), "");
+}
+
+// Limits of bfloat16 are those of its unit, as of every type.
+TEST(CompareElements, UnitsAreHalfTheStepBehindOne) {
+  EXPECT_EQ(unit_of("torch.bfloat16"), 0x1p-8);
+  EXPECT_EQ(unit_of("torch.float16"), 0x1p-11);
+  EXPECT_EQ(unit_of("Float32"), 0x1p-24);
+  EXPECT_EQ(unit_of("torch.float64"), 0x1p-53);
+  EXPECT_EQ(unit_of("torch.int64"), 0);
+}
+
+// A share of infinity is one, of either sign.
+TEST_F(CompareSmall, WhatIsInfiniteInTheSecondRunAloneIsAnError) {
+  const auto result = [&](const Json& norm) {
+    Json out = tensor({64}, 1);
+    out["Norm"] = norm;
+    return Json{{"Module.a.Linear.forward.0", forward(tensor({64}, 1), out)}};
+  };
+  const DumpFile n = dump("npu.json", result(3)), b = dump("bench.json", result("inf"));
+  const Pairs pairs = pair_dumps(n, b, {});
+  const Table t =
+      msprobe_table(pairs, n, Mode::Statistics, [](const RecordPair&) { return nullptr; });
+  EXPECT_EQ(t.rows[1][t.column("NormRelativeErr")], "-inf");
+  EXPECT_EQ(t.rows[1][t.column("Result")], "error");
+}
+
+}  // namespace
+}  // namespace aloft::compare
