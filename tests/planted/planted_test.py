@@ -185,6 +185,17 @@ class Planted(unittest.TestCase):
             dump = json.loads((self.folder / level / "step0" / "rank" / "dump.json").read_text())
             self.assertEqual(dump["level"], {"module": "L0", "op": "L1"}[level])
 
+    def test_modules_begin_and_end_where_those_of_transformers_do(self):
+        """A Gemma's table gives rows that are scaled."""
+        for name in ("gemma", "gemma2", "gemma3"):
+            model = FIXTURES / f"{name}-tiny"
+            done = subprocess.run([ALOFT, "probe", "run", model, "--tokens", model / "expected.safetensors", "--out",
+                                   name], cwd=self.folder, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            data = json.loads((self.folder / name / "step0" / "rank" / "dump.json").read_text())["data"]
+            rows = data["Module.embed_tokens.Embedding.forward.0"]["output"][0]
+            self.assertEqual(rows["Norm"], data["Module.layers.0.Block.forward.0"]["input_args"][0]["Norm"])
+
     def test_mistakes_here_are_found(self):
         right = self.unpacked("training-right")
         for name, (changes, place, step, module) in ours.BUGS.items():
