@@ -249,6 +249,16 @@ class Passes(Planted):
             dump = json.loads((self.folder / level / "step0" / "rank" / "dump.json").read_text())
             self.assertEqual(dump["level"], {"module": "L0", "op": "L1"}[level])
 
+    def test_modules_begin_and_end_where_those_of_transformers_do(self):
+        """A Gemma's table gives rows that are scaled."""
+        for name in ("gemma", "gemma2", "gemma3"):
+            model = FIXTURES / f"{name}-tiny"
+            done = subprocess.run([ALOFT, "probe", "run", model, "--tokens", model / "expected.safetensors", "--out",
+                                   name], cwd=self.folder, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            data = json.loads((self.folder / name / "step0" / "rank" / "dump.json").read_text())["data"]
+            rows = data["Module.embed_tokens.Embedding.forward.0"]["output"][0]
+            self.assertEqual(rows["Norm"], data["Module.layers.0.Block.forward.0"]["input_args"][0]["Norm"])
 
 class Loops(Planted):
     DUMPS = tuple("training-" + name for name in all_in("training"))

@@ -48,6 +48,23 @@ TEST(Accuracy, SmallResultsInF16AreNotLetOff) {
   EXPECT_TRUE(of(Standard::Absolute, DType::F16, {0x1p-24, 0}, {0.6 * 0x1p-24, 1e-9}).is_passed);
 }
 
+// Products of values that were kept in f16 in between, such as the gradient of logits.
+TEST(Accuracy, WhatIsMadeOfSmallValuesInF16MayLoseTheirRounding) {
+  std::vector<double> meaning, off, far;
+  for (int i = 1; i <= 64; ++i) {
+    meaning.push_back(i * 0x1p-20);
+    off.push_back(meaning.back() + (i % 2 ? 0x1p-22 : -0x1p-22));
+    far.push_back(meaning.back() + (i % 2 ? 0x1p-18 : -0x1p-18));
+  }
+  const auto passes = [&](const std::vector<double>& result, DType inner) {
+    return accuracy_of(Standard::Benchmark, {DType::F16, result, meaning, meaning, inner})
+        .is_passed;
+  };
+  EXPECT_TRUE(passes(off, DType::F16));
+  EXPECT_FALSE(passes(off, DType::F64));
+  EXPECT_FALSE(passes(far, DType::F16));
+}
+
 TEST(Accuracy, AbsoluteMeasuresEachElementByItsOwnSize) {
   EXPECT_TRUE(of(Standard::Absolute, DType::F32, {1 + 0x1p-22}, {1}).is_passed);
   EXPECT_FALSE(of(Standard::Absolute, DType::F32, {1 + 0x1p-19}, {1}).is_passed);

@@ -32,6 +32,10 @@ TypeLimits limits_of(DType t) {
   }
 }
 
+// Where products are made of values that the call itself keeps in f16, each of these may be off by
+// the rounding of the smallest numbers: of a sum of 256 of them, at random, by 16 times that.
+constexpr double kInnerRoundings = 16;
+
 double rounded(DType t, double v) {
   switch (t) {
     case DType::BF16:
@@ -226,7 +230,7 @@ class Judging {
       const double beside = std::max(theirs, floor);
       return mine == 0 ? 0 : beside > 0 ? mine / beside : INFINITY;
     };
-    const double least = least_rounding();
+    const double least = least_rounding() * (c_.inner == DType::F16 ? kInnerRoundings : 1);
     a_.rmse_ratio = ratio(own.rmse, other.rmse, u * rms_ / 2 + least);
     a_.max_ratio = ratio(own.worst, other.worst, u * largest / 2 + least);
     a_.mean_ratio =
