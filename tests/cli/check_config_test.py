@@ -56,6 +56,26 @@ class CheckConfig(ProgramTest):
         found = self.findings(first, "tiny.toml", exit_code=5)[1]["weights"]
         self.assertEqual(found["step 0, wte.weight"]["level"], "error")
 
+    def test_weights_are_those_that_the_recipe_begins_with(self):
+        self.aloft("train", "tiny.toml", "--out", "begun")
+        self.aloft("export", "hf", "begun", "begun-hf")
+        (self.folder / "init.toml").write_text(
+            '[model]\ninit = "begun-hf"\n[data]\n' + self.RECIPE.split("[data]\n")[1])
+        # transformers' GPT-2 has its projections as [in, out]: they are the same all the same.
+        weights = ["--checks", "weights"]
+        verdict, checks = self.findings("init.toml", "begun-hf", *weights)
+        self.assertEqual((verdict, len(checks["weights"])), ("pass", 16))
+        self.check("init.toml", "--pack", "init.zip", *weights)
+        found = self.findings("init.zip", "begun-hf", *weights, exit_code=5)[1]["weights"]
+        self.assertEqual(found["step 0, wte.weight"]["level"], "pass")
+        turned = (self.folder / "begun-hf/model.safetensors").read_bytes()
+        start = 8 + int.from_bytes(turned[:8], "little")
+        tensor = json.loads(turned[8:start])["transformer.wte.weight"]["data_offsets"][0] + start
+        (self.folder / "begun-hf/model.safetensors").write_bytes(
+            turned[:tensor] + bytes(4) + turned[tensor + 4:])
+        verdict, checks = self.findings("init.toml", "begun", *weights, exit_code=5)
+        self.assertEqual(checks["weights"]["step 0, wte.weight"]["level"], "error")
+
     def test_what_was_set_stands_before_what_follows_from_it(self):
         text = self.check("tiny.toml", "other.toml", exit_code=5).stdout.decode()
         self.assertLess(text.index("seed"), text.index("dataset"))

@@ -45,7 +45,16 @@ bool same_figures(const TensorFacts& a, const TensorFacts& b) {
          is_near(a.mean, b.mean, size) && is_near(a.norm, b.norm, std::abs(a.norm));
 }
 
-std::string what_differs(const TensorFacts& a, const TensorFacts& b) {
+// Whether the one is the other's transpose as both are known to lie: transformers' GPT-2 has its
+// projections as [in, out].
+bool same_but_turned(const NamedTensor& a, const NamedTensor& b) {
+  return a.is_turned && b.is_turned && a.is_turned != b.is_turned && a.facts.hashes &&
+         b.facts.hashes && likeness(a.facts, b.facts) == Likeness::Transposed;
+}
+
+std::string what_differs(const NamedTensor& of_a, const NamedTensor& of_b) {
+  if (same_but_turned(of_a, of_b)) return "";
+  const TensorFacts &a = of_a.facts, &b = of_b.facts;
   if (a.hashes && b.hashes) switch (likeness(a, b)) {
       case Likeness::Same:
         return "";
@@ -185,7 +194,7 @@ Section check_tensors(const char* name, const std::vector<StepTensors>& a,
       if (p.b) f.b_name = place_text(s, p.b->name), f.b_value = value_text(p.b->facts);
       if (!p.a || !p.b) {
         f.level = Level::Warning, f.advice = words.alone;
-      } else if (const std::string what = what_differs(p.a->facts, p.b->facts); !what.empty()) {
+      } else if (const std::string what = what_differs(*p.a, *p.b); !what.empty()) {
         f.level = Level::Error;
         f.advice = what + ": " + words.differ;
       }
