@@ -76,6 +76,17 @@ class CheckConfig(ProgramTest):
         verdict, checks = self.findings("init.toml", "begun", *weights, exit_code=5)
         self.assertEqual(checks["weights"]["step 0, wte.weight"]["level"], "error")
 
+    def test_only_what_both_say_is_alike(self):
+        (self.folder / "one.yaml").write_text("lr: 0.001\nfoo: 1\n")
+        said = self.check("tiny.toml", "one.yaml", "--all").stdout.decode()
+        self.assertRegex(said, r"hyperparameters \d of \d alike and \d+ on one side alone")
+        self.assertNotIn("optimizer.betas", said)  # a default that the other side does not name
+        for name in ("empty.yaml", "empty.sh", "empty.json"):
+            (self.folder / name).write_text("{}" if name.endswith("json") else "")
+            said = self.check("tiny.toml", name, exit_code=3).stderr.decode()
+            self.assertIn("E0651", said)
+        self.check("one.yaml", "empty.yaml", exit_code=3)
+
     def test_what_was_set_stands_before_what_follows_from_it(self):
         text = self.check("tiny.toml", "other.toml", exit_code=5).stdout.decode()
         self.assertLess(text.index("seed"), text.index("dataset"))
@@ -92,7 +103,7 @@ class CheckConfig(ProgramTest):
         known = self.findings("tiny.toml", "tiny.toml")[1]["hyperparameters"]["model.vocab"]["a_value"]
         self.assertGreater(int(known), 1)
         for ids, level in ((known, "pass"), ("7", "error")):
-            (self.folder / "vocab.sh").write_text(f"python t.py --vocab_size {ids}\n")
+            (self.folder / "vocab.sh").write_text(f"python t.py --vocab_size {ids} --n_layer 1\n")
             found = self.findings("tiny.toml", "vocab.sh", exit_code=None)[1]["hyperparameters"]
             self.assertEqual((found["model.vocab"]["b_name"], found["model.vocab"]["level"]), ("vocab_size", level))
         # Where the data is not looked at nobody knows it, and the one of another tokenizer says nothing.

@@ -176,7 +176,7 @@ std::string place_text(const StepTensors& s, const std::string& name) {
 }
 
 struct Words {
-  const char *differ, *alone;
+  const char* differ;
   bool by_place;
 };
 
@@ -193,7 +193,8 @@ Section check_tensors(const char* name, const std::vector<StepTensors>& a,
       if (p.a) f.a_name = place_text(s, p.a->name), f.a_value = value_text(p.a->facts);
       if (p.b) f.b_name = place_text(s, p.b->name), f.b_value = value_text(p.b->facts);
       if (!p.a || !p.b) {
-        f.level = Level::Warning, f.advice = words.alone;
+        f.level = Level::Warning;
+        f.advice = fmt::format("side {} alone has it", p.a ? "A" : "B");
       } else if (const std::string what = what_differs(*p.a, *p.b); !what.empty()) {
         f.level = Level::Error;
         f.advice = what + ": " + words.differ;
@@ -219,9 +220,9 @@ std::map<std::uint64_t, std::int64_t> examples_of(const std::vector<StepTensors>
 }  // namespace
 
 Section check_batches(const Side& a, const Side& b) {
-  Section section = check_tensors("dataset", a.batches, b.batches,
-                                  {"compare data, tokenizer, batch, context, sampling and seed",
-                                   "one side alone has it", true});
+  Section section =
+      check_tensors("dataset", a.batches, b.batches,
+                    {"compare data, tokenizer, batch, context, sampling and seed", true});
   if (section.level() != Level::Error || a.batches.empty()) return section;
   // Of all batches together: are these the same examples, elsewhere?
   for (const NamedTensor& t : a.batches[0].tensors) {
@@ -244,7 +245,7 @@ Section check_batches(const Side& a, const Side& b) {
 
 Section check_weights(const Side& a, const Side& b) {
   return check_tensors("weights", a.weights, b.weights,
-                       {"load the same checkpoint on both sides", "one side alone has it", false});
+                       {"load the same checkpoint on both sides", false});
 }
 
 }  // namespace aloft::config_check
