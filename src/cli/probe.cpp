@@ -49,7 +49,8 @@ void try_changes(nlohmann::ordered_json& all, const Path& file, const Path& run)
     return log_warning("no change of the recipe was tried: the run has gone back behind each step");
   try {
     const auto added = overflow_changes(run, *first);
-    print_result("step {}:\n{}", first->at("step").dump(), overflow_changes_text(added));
+    print_result("{}:\n{}", probe::step_text(first->at("step").get<std::int64_t>()),
+                 overflow_changes_text(added));
     first->update(added);
     write_file_atomic(file, all.dump(1) + "\n");
   } catch (const EnvironmentError& e) {  // the step once more takes as much memory again
@@ -71,7 +72,8 @@ void print_overflows(const Path& file, const Path& run) {
   if (found.empty())
     print_result("in {} everything was finite\n", steps_of(all.at("steps").get<std::int64_t>()));
   for (const auto& one : found)
-    print_result("step {}, loss scale {}{}{}: {}\n", one.at("step").dump(),
+    print_result("{}, loss scale {}{}{}: {}\n",
+                 probe::step_text(one.at("step").get<std::int64_t>()),
                  one.at("loss_scale").get<double>(), one.at("skipped") ? ", skipped" : "",
                  is_undone(one) ? ", undone" : "", probe::overflow_text(one.at("first")));
   if (!found.empty()) try_changes(all, file, run);

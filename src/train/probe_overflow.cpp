@@ -114,7 +114,7 @@ void ProbeOverflow::step_done(const StepDone& e, Control&) {
     if (monotonic_seconds() - written_at_ >= kSeconds) write();
     return;
   }
-  log_info("step {}: {}", step, probe::overflow_text(first));
+  log_info("{}: {}", probe::step_text(step), probe::overflow_text(first));
   found_.push_back({{"step", step},
                     {"skipped", e.skipped},
                     {"loss_scale", e.loss_scale},
