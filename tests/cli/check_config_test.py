@@ -76,6 +76,16 @@ class CheckConfig(ProgramTest):
         verdict, checks = self.findings("init.toml", "begun", *weights, exit_code=5)
         self.assertEqual(checks["weights"]["step 0, wte.weight"]["level"], "error")
 
+    def test_advice_is_what_the_other_side_can_do(self):
+        (self.folder / "ds.json").write_text(json.dumps(
+            {"optimizer": {"params": {"lr": "auto"}}, "num_train_epochs": 1,
+             "scheduler": {"params": {"warmup_num_steps": 0}}}))
+        found = self.findings("tiny.toml", "ds.json", "--checks", "hyperparameters")[1]["hyperparameters"]
+        self.assertEqual(found["optimizer.lr"]["level"], "warning")
+        self.assertIn("B takes it from the program that starts it", found["optimizer.lr"]["advice"])
+        self.assertEqual(found["num_train_epochs"]["advice"], "A does not say it: check what it is there")
+        self.assertEqual(found["schedule.warmup"]["b_name"], "scheduler.params.warmup_num_steps")
+
     def test_only_what_both_say_is_alike(self):
         (self.folder / "one.yaml").write_text("lr: 0.001\nfoo: 1\n")
         said = self.check("tiny.toml", "one.yaml", "--all").stdout.decode()

@@ -142,6 +142,11 @@ Finding finding_of(const SettingPair& p, const Context& c) {
   }
   if (same_value(*p.a, *p.b)) return f;
   f.advice = why_harmless(p, c);
+  // DeepSpeed's word for what the program that starts it fills in.
+  constexpr std::string_view kAuto = "auto";
+  if (f.advice.empty() && (f.a_value == kAuto || f.b_value == kAuto))
+    f.advice = std::string(f.a_value == kAuto ? "A" : "B") +
+               " takes it from the program that starts it: check what it is there";
   if (f.advice.empty()) f.advice = perhaps_harmless(*p.a);
   if (f.advice.empty()) f.advice = perhaps_harmless(*p.b);
   f.level = f.advice.empty() ? Level::Error : Level::Warning;
