@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "files/safetensors.h"
 #include "frontend/random.h"
+#include "models/huggingface.h"
 #include "models/state_dict.h"
 #include "observe/config_check/checks.h"
 #include "observe/config_check/pack.h"
@@ -25,6 +26,7 @@
 #include "runtime/threads.h"
 #include "scalar/philox.h"
 #include "sources/source_kind.h"
+#include "train/first_weights.h"
 
 namespace aloft::cli {
 namespace {
@@ -146,10 +148,11 @@ void add_batches(Side& side, const Recipe& recipe, const RunData& data, const Se
   }
 }
 
-// Weights as the recipe begins with them.
+// Weights as the recipe begins with them: drawn from its seed, or those of model.init.
 void add_first_weights(Side& side, const Recipe& recipe, const SettingValues& facts) {
   manual_seed(recipe.train.seed);
   const std::unique_ptr<Task> task = task_kind(recipe).make(model_spec(recipe, facts));
+  load_first_weights(recipe, task->model());
   config_check::StepTensors weights;
   for (const VariablePtr& v : models::state_variables(task->model())) {
     config_check::TensorReader reader(v->type.shape.max_extents());
@@ -160,9 +163,24 @@ void add_first_weights(Side& side, const Recipe& recipe, const SettingValues& fa
       models::read_state(*v, at, piece);
       reader.add(std::vector<double>(piece.begin(), piece.end()));
     }
-    weights.tensors.push_back({v->name.str(), reader.facts()});
+    weights.tensors.push_back({v->name.str(), reader.facts(), false});
   }
   side.weights.push_back(std::move(weights));
+}
+
+// Of a folder of Hugging Face, which projections lie as [in, out]. A model of no family that is
+// known here says nothing.
+void say_how_they_lie(config_check::StepTensors& weights, const Path& folder) {
+  if (!models::is_huggingface_folder(folder)) return;
+  try {
+    std::map<std::string, bool> is_turned;
+    for (const auto& [own, stored] : models::open_huggingface(folder).stored)
+      is_turned[stored.name] = stored.transposed;
+    for (NamedTensor& t : weights.tensors)
+      if (const auto it = is_turned.find(t.name); it != is_turned.end()) t.is_turned = it->second;
+  } catch (const DataError&) {
+  } catch (const UserError&) {
+  }
 }
 
 // The first numbers that a random state gives.
@@ -278,6 +296,7 @@ Side side_of(const std::string& path, const SideOptions& o) {
   } else if (is_folder(path) && path_exists(Path(path) / "run.json")) {
     side = side_of_run(path, o);
   } else if (auto weights = config_check::read_weights(path)) {
+    say_how_they_lie(*weights, path);
     side.weights.push_back(std::move(*weights));
     if (const Path state = Path(path) / "state.safetensors"; is_folder(path) && path_exists(state))
       add_checkpoint_state(side, state);

@@ -50,7 +50,8 @@ void try_changes(nlohmann::ordered_json& all, const Path& file, const Path& run)
     return log_warning("no change of the recipe was tried: the run has gone back behind each step");
   try {
     const auto added = overflow_changes(run, *first);
-    print_result("step {}:\n{}", first->at("step").dump(), overflow_changes_text(added));
+    print_result("{}:\n{}", probe::step_text(first->at("step").get<std::int64_t>()),
+                 overflow_changes_text(added));
     first->update(added);
     write_file_atomic(file, all.dump(1) + "\n");
   } catch (const EnvironmentError& e) {  // the step once more takes as much memory again
@@ -72,7 +73,8 @@ void print_overflows(const Path& file, const Path& run) {
   if (found.empty())
     print_result("in {} everything was finite\n", steps_of(all.at("steps").get<std::int64_t>()));
   for (const auto& one : found)
-    print_result("step {}, loss scale {}{}{}: {}\n", one.at("step").dump(),
+    print_result("{}, loss scale {}{}{}: {}\n",
+                 probe::step_text(one.at("step").get<std::int64_t>()),
                  one.at("loss_scale").get<double>(), one.at("skipped") ? ", skipped" : "",
                  is_undone(one) ? ", undone" : "", probe::overflow_text(one.at("first")));
   if (!found.empty()) try_changes(all, file, run);
@@ -163,6 +165,33 @@ ExitCode probe_run_model(const Options& o) {
   return probe_model({o.recipe.path, o.tokens, asked.out, o.precision, recipe.probe});
 }
 
+// How many steps are made where --steps does not say it: up to the last one that the command line
+// or a config.json wants to see. What a recipe has for its training is no wish for a long probe;
+// steps of it that are not made are said.
+std::int64_t steps_asked(const Options& o, const std::vector<Override>& overrides) {
+  if (o.steps) return *o.steps;
+  std::vector<Override> first = overrides;
+  first.push_back({"train.steps", "1"});
+  const ProbeSection probe = load_recipe(o.recipe.path, first).probe;
+  if (probe.at.empty() || probe.task == "structure") return 1;
+  const auto is_asked = [](const Override& set) { return set.key == "probe.at"; };
+  if (std::ranges::any_of(overrides, is_asked)) return std::ranges::max(probe.at) + 1;
+  if (std::ranges::max(probe.at) > 0)
+    log_warning("one step is made; the recipe's probe.at names others: --steps {} makes them",
+                std::ranges::max(probe.at) + 1);
+  return 1;
+}
+
+// Of a run that has diverged: its dump is there, and shows what became of it.
+void say_where_the_dump_is(const std::string& out, int steps) {
+  if (steps == 0) return;
+  print_result(
+      "{}; what {} held is in {}\n"
+      "the same call with --task overflow and another --out names the op where numbers stop being "
+      "finite\n",
+      steps_of(steps), steps == 1 ? "it" : "they", out);
+}
+
 struct CountSteps : Listener {
   void step_done(const StepDone&, Control&) override { ++steps; }
   int steps = 0;
@@ -174,7 +203,8 @@ ExitCode probe_run(const Options& o) {
     throw UserError("E0700", "--precision is for a model, with --tokens")
         .advice("of a recipe: --set precision.level=" + o.precision);
   auto [overrides, out] = asked_of(o);
-  overrides.push_back({"train.steps", std::to_string(o.steps.value_or(1))});
+  const std::int64_t steps = steps_asked(o, overrides);
+  overrides.push_back({"train.steps", std::to_string(steps)});
   if (o.threads) overrides.push_back({"train.threads", std::to_string(*o.threads)});
   if (const auto device = given_device())
     overrides.push_back({"train.device", "\"" + *device + "\""});
@@ -200,7 +230,10 @@ ExitCode probe_run(const Options& o) {
   try {
     r = run_training(recipe, t);
   } catch (const DivergedError&) {  // what was looked for has been found
-    if (is_found()) print_overflows(overflows, t.out);
+    if (is_found())
+      print_overflows(overflows, t.out);
+    else
+      say_where_the_dump_is(out, made.steps);
     throw;
   } catch (const UserError&) {  // what is refused, at an eager step behind it, is not in the way
     std::error_code none;
@@ -252,7 +285,9 @@ Action probe_verb(CLI::App& app) {
   run->add_option(
       "--out", o->out,
       "folder of the steps' folders, and of the run itself: run/ (default: --config's)");
-  run->add_option("--steps", o->steps, "steps that are made (default: 1)")->check(at_least(1));
+  run->add_option("--steps", o->steps,
+                  "steps that are made (default: 1, or what --at and --config ask for)")
+      ->check(at_least(1));
   run->add_option("--at", o->looked_at,
                   "steps that are written, counted from 0 (default: the recipe's, or all)")
       ->delimiter(',');

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/output.h"
 #include "base/terminal.h"
+#include "base/text.h"
 #include "cli/config_side.h"
 #include "cli/option_checks.h"
 #include "cli/shared_options.h"
@@ -76,7 +77,7 @@ void add_rows(const Section& s, Level level, bool shows_all,
   for (const Finding& f : s.findings) alike[f.advice] += f.level == level;
   std::set<std::string> said;
   for (const Finding& f : s.findings) {
-    if (f.level != level) continue;
+    if (f.level != level || (level == Level::Pass && !f.is_of_both())) continue;
     const std::size_t others = alike[f.advice] - 1;
     if (shows_all || !is_of_tensors(s) || others < 2) {
       rows.push_back(row_of(s, f));
@@ -87,20 +88,43 @@ void add_rows(const Section& s, Level level, bool shows_all,
   }
 }
 
+// "weights 3 of 5 alike, 2 on one side alone"
+std::string counts_of(const Section& s) {
+  const auto both = std::ranges::count_if(s.findings, &Finding::is_of_both);
+  const auto alike = std::ranges::count_if(
+      s.findings, [](const Finding& f) { return f.is_of_both() && f.level == Level::Pass; });
+  std::string text = fmt::format("{} {} of {} alike", s.name, alike, both);
+  if (const auto alone = std::ssize(s.findings) - both; alone > 0)
+    text += fmt::format(" and {} on one side alone", alone);
+  return text;
+}
+
+// Where no name is on both sides nothing is alike, and nothing differs: that says nothing.
+void need_something_in_common(const Options& o, const std::vector<Section>& sections) {
+  std::string alone;
+  for (const Section& s : sections) {
+    if (std::ranges::any_of(s.findings, &Finding::is_of_both)) return;
+    const auto of_a =
+        std::ranges::count_if(s.findings, [](const Finding& f) { return f.b_name.empty(); });
+    alone += fmt::format("{}{}: {} of A alone, {} of B alone", alone.empty() ? "" : "; ", s.name,
+                         of_a, std::ssize(s.findings) - of_a);
+  }
+  throw DataError("E0651", "nothing to compare")
+      .at(o.b)
+      .saw(alone.empty() ? "no check of which both sides say anything" : alone)
+      .need("two sides that both say something: of " + join(o.checks, ", "))
+      .advice("look whether the paths are the ones that are meant, or at other --checks");
+}
+
 void print_table(const std::vector<Section>& sections, bool shows_all) {
   std::vector<std::vector<std::string>> rows = {{"", "what", "A", "B", "what to do"}};
   for (const Level level : {Level::Error, Level::Warning, Level::Pass})
     for (const Section& s : sections)
       if (level != Level::Pass || shows_all) add_rows(s, level, shows_all, rows);
   std::string counts;
-  for (const Section& s : sections)
-    counts += fmt::format(
-        "{}{} {} of {} alike", counts.empty() ? "" : ", ", s.name,
-        std::ranges::count_if(s.findings, [](const Finding& f) { return f.level == Level::Pass; }),
-        s.findings.size());
+  for (const Section& s : sections) counts += (counts.empty() ? "" : ", ") + counts_of(s);
   if (rows.size() > 1) print_result("{}", table(rows));
-  print_result("{}: {}\n", name_of(verdict(sections)),
-               counts.empty() ? "there is nothing that both say" : counts);
+  print_result("{}: {}\n", name_of(verdict(sections)), counts);
 }
 
 // "3 errors, 1 warning"
@@ -129,6 +153,7 @@ ExitCode check(const Options& o) {
   const checks::Side b = side_of(o.b, side_options);
   std::vector<Section> sections = checks::check_sides(a, b);
   std::erase_if(sections, [&](const Section& s) { return !side_options.checks.contains(s.name); });
+  need_something_in_common(o, sections);
   checks::write_results(o.out, a, b, sections);
   if (o.as_json)
     print_result("{}\n",

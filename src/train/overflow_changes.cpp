@@ -222,8 +222,10 @@ class Trying {
     const std::string type = first_.value("dtype", ""), phase = first_.value("phase", "");
     const bool is_low = type != "torch.float32", is_f16 = type == "torch.float16";
     if (is_low && first_.contains("module")) {
-      tried.push_back(outcome(wide_layer(now, first_["module"].get<std::string>())));
-      tried.push_back(outcome(denied_op(now, first_["op"].get<std::string>())));
+      const std::string op = first_["op"].get<std::string>();
+      add_if_it_acts(tried, wide_layer(now, first_["module"].get<std::string>()));
+      // A cast goes where what it feeds is decided: no list of ops has it.
+      if (op != "cast") add_if_it_acts(tried, denied_op(now, op));
     }
     if (is_f16) tried.push_back(outcome(in_bf16(now)));
     if (phase != name_of(Phase::Forward) && scale_ > 1) tried.push_back(lower_scales(now));
@@ -232,22 +234,34 @@ class Trying {
   }
 
  private:
-  // The largest of some that works, of at most 1 in 2^24.
+  // A change behind which the same call overflows in the same type has changed nothing of it.
+  void add_if_it_acts(Json& tried, const Change& change) {
+    Json first;
+    Json said = outcome(change, &first);
+    const bool is_same = first.is_object() && first.value("name", "") == first_.value("name", "") &&
+                         first.value("dtype", "") == first_.value("dtype", "");
+    if (!is_same) tried.push_back(std::move(said));
+  }
+
+  // The largest power of two of some that works, of at most 1 in 2^24.
   Json lower_scales(const PrecisionRecipe& now) {
     Json last;
-    for (double scale = scale_ / 4; scale >= std::max(1.0, scale_ / 0x1p24); scale /= 4) {
+    for (double scale = std::exp2(std::floor(std::log2(scale_ / 4)));
+         scale >= std::max(1.0, scale_ / 0x1p24); scale /= 4) {
       last = outcome(lower_scale(now, scale));
       if (last.at("works") == true) return last;
     }
     return last.is_null() ? outcome(lower_scale(now, 1)) : last;
   }
 
-  Json outcome(const Change& change) {
+  // `found`: what is not finite under it, where one asks.
+  Json outcome(const Change& change, Json* found = nullptr) {
     Json said = {{"change", change.text}, {"means", change.means}};
     try {
       Json first = first_with(change.precision);
       said["works"] = first.is_null();
       if (!first.is_null()) said["instead"] = probe::overflow_text(first);
+      if (found) *found = std::move(first);
     } catch (const Error& e) {
       if (e.exit_code() == ExitCode::Internal) throw;
       said["works"] = false;

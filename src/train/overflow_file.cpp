@@ -1,5 +1,7 @@
 #include "train/overflow_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -93,7 +95,9 @@ void OverflowFile::add(std::int64_t step, nlohmann::ordered_json first,
     if (monotonic_seconds() - written_at_ >= kSeconds) write();
     return;
   }
-  log_info("step {}: {}", step, probe::overflow_text(first));
+  // Metrics, of a recipe's run, count from 1.
+  log_info("{}: {}", precision_.empty() ? fmt::format("step {}", step) : probe::step_text(step),
+           probe::overflow_text(first));
   Json entry = {{"step", step}};
   if (!more.is_null()) entry.update(more);
   entry["first"] = std::move(first);

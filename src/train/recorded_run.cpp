@@ -138,7 +138,7 @@ RecordedRun::RecordedRun(const Path& run, std::int64_t step, const std::vector<O
   if (step < 0 || !lines_.contains(step + 1))
     throw UserError("E0862", "the run has no record of that step")
         .at((run / "metrics.jsonl").string())
-        .saw(fmt::format("step {}, counted from 0", step))
+        .saw(fmt::format("step {}, counted from 0 (in metrics.jsonl step {})", step, step + 1))
         .need(lines_.empty() ? "a run that has made steps"
                              : fmt::format("a step from 0 to {}", lines_.rbegin()->first - 1));
   const auto from =

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "exec/executor.h"
 #include "frontend/programs.h"
+#include "observe/probe/overflow.h"
 #include "runtime/current_device.h"
 #include "runtime/threads.h"
 #include "train/recorded_run.h"
@@ -208,8 +209,8 @@ std::string state_text(const RedoReport& r) {
 
 std::string recorded_text(const RedoReport& r) {
   std::string text = r.parted_at
-                         ? fmt::format("step {} has other numbers than the run recorded: {}",
-                                       *r.parted_at, join(r.numbers, "; "))
+                         ? fmt::format("{} has other numbers than the run recorded: {}",
+                                       probe::step_text(*r.parted_at), join(r.numbers, "; "))
                          : fmt::format("{} step{}: the numbers that the run recorded",
                                        r.compared_steps, r.compared_steps == 1 ? "" : "s");
   if (!r.unrecorded.empty())
@@ -219,7 +220,7 @@ std::string recorded_text(const RedoReport& r) {
         r.unrecorded.size() > 1 ? fmt::format("{} steps, first ", r.unrecorded.size()) : "",
         r.unrecorded.front(), r.unrecorded.front() + 1, r.unrecorded.size() > 1 ? "them" : "it");
   if (const std::string state = state_text(r); !state.empty())
-    text += (r.parted_at ? fmt::format("\nstep {}: ", r.step) : "; ") + state;
+    text += (r.parted_at ? fmt::format("\n{}: ", probe::step_text(r.step)) : "; ") + state;
   if (!r.is_comparable && (r.parted_at || !r.variables.empty()))
     text +=
         "\n  the run was made by another program or on another machine, whose rounding may "
@@ -237,8 +238,9 @@ RedoReport redo_step(const RedoOptions& options) {
 std::string redo_text(const RedoReport& r) {
   std::vector<std::string> how;
   for (const RedoReport::Repeat& repeat : r.repeats) how.push_back(words(repeat));
-  std::string text = fmt::format("step {}, from the state behind {} steps, {} times ({})\n", r.step,
-                                 r.begins_at, r.repeats.size(), join(how, ", "));
+  std::string text =
+      fmt::format("{}, from the state behind {} steps, {} times ({})\n", probe::step_text(r.step),
+                  r.begins_at, r.repeats.size(), join(how, ", "));
   if (!r.no_other_memory.empty()) text += "not in other memory: " + r.no_other_memory + "\n";
   text += r.fault ? text_of(*r.fault)
                   : fmt::format("{} instructions, {} tensors: the same bits each time",

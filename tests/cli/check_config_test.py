@@ -56,6 +56,47 @@ class CheckConfig(ProgramTest):
         found = self.findings(first, "tiny.toml", exit_code=5)[1]["weights"]
         self.assertEqual(found["step 0, wte.weight"]["level"], "error")
 
+    def test_weights_are_those_that_the_recipe_begins_with(self):
+        self.aloft("train", "tiny.toml", "--out", "begun")
+        self.aloft("export", "hf", "begun", "begun-hf")
+        (self.folder / "init.toml").write_text(
+            '[model]\ninit = "begun-hf"\n[data]\n' + self.RECIPE.split("[data]\n")[1])
+        # transformers' GPT-2 has its projections as [in, out]: they are the same all the same.
+        weights = ["--checks", "weights"]
+        verdict, checks = self.findings("init.toml", "begun-hf", *weights)
+        self.assertEqual((verdict, len(checks["weights"])), ("pass", 16))
+        self.check("init.toml", "--pack", "init.zip", *weights)
+        found = self.findings("init.zip", "begun-hf", *weights, exit_code=5)[1]["weights"]
+        self.assertEqual(found["step 0, wte.weight"]["level"], "pass")
+        turned = (self.folder / "begun-hf/model.safetensors").read_bytes()
+        start = 8 + int.from_bytes(turned[:8], "little")
+        tensor = json.loads(turned[8:start])["transformer.wte.weight"]["data_offsets"][0] + start
+        (self.folder / "begun-hf/model.safetensors").write_bytes(
+            turned[:tensor] + bytes(4) + turned[tensor + 4:])
+        verdict, checks = self.findings("init.toml", "begun", *weights, exit_code=5)
+        self.assertEqual(checks["weights"]["step 0, wte.weight"]["level"], "error")
+
+    def test_advice_is_what_the_other_side_can_do(self):
+        (self.folder / "ds.json").write_text(json.dumps(
+            {"optimizer": {"params": {"lr": "auto"}}, "num_train_epochs": 1,
+             "scheduler": {"params": {"warmup_num_steps": 0}}}))
+        found = self.findings("tiny.toml", "ds.json", "--checks", "hyperparameters")[1]["hyperparameters"]
+        self.assertEqual(found["optimizer.lr"]["level"], "warning")
+        self.assertIn("B takes it from the program that starts it", found["optimizer.lr"]["advice"])
+        self.assertEqual(found["num_train_epochs"]["advice"], "A does not say it: check what it is there")
+        self.assertEqual(found["schedule.warmup"]["b_name"], "scheduler.params.warmup_num_steps")
+
+    def test_only_what_both_say_is_alike(self):
+        (self.folder / "one.yaml").write_text("lr: 0.001\nfoo: 1\n")
+        said = self.check("tiny.toml", "one.yaml", "--all").stdout.decode()
+        self.assertRegex(said, r"hyperparameters \d of \d alike and \d+ on one side alone")
+        self.assertNotIn("optimizer.betas", said)  # a default that the other side does not name
+        for name in ("empty.yaml", "empty.sh", "empty.json"):
+            (self.folder / name).write_text("{}" if name.endswith("json") else "")
+            said = self.check("tiny.toml", name, exit_code=3).stderr.decode()
+            self.assertIn("E0651", said)
+        self.check("one.yaml", "empty.yaml", exit_code=3)
+
     def test_what_was_set_stands_before_what_follows_from_it(self):
         text = self.check("tiny.toml", "other.toml", exit_code=5).stdout.decode()
         self.assertLess(text.index("seed"), text.index("dataset"))
@@ -72,7 +113,7 @@ class CheckConfig(ProgramTest):
         known = self.findings("tiny.toml", "tiny.toml")[1]["hyperparameters"]["model.vocab"]["a_value"]
         self.assertGreater(int(known), 1)
         for ids, level in ((known, "pass"), ("7", "error")):
-            (self.folder / "vocab.sh").write_text(f"python t.py --vocab_size {ids}\n")
+            (self.folder / "vocab.sh").write_text(f"python t.py --vocab_size {ids} --n_layer 1\n")
             found = self.findings("tiny.toml", "vocab.sh", exit_code=None)[1]["hyperparameters"]
             self.assertEqual((found["model.vocab"]["b_name"], found["model.vocab"]["level"]), ("vocab_size", level))
         # Where the data is not looked at nobody knows it, and the one of another tokenizer says nothing.

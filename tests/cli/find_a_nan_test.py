@@ -43,7 +43,7 @@ class FindANan(ProgramTest):
         self.assertTrue(found["operands_are_finite"])
         self.assertIn(found["op"], PAGE)
         self.assertIn(str(found["inf"]), PAGE)
-        self.assertIn(f"called at {found['file'].rsplit('/', 1)[-1]}:{found['line']})", PAGE)
+        self.assertNotIn("file", found)  # a line of Aloft's own, as of every recipe
 
     def test_the_mended_recipe_has_none(self):
         mended = re.search(r"--set (data\.scale=\S+)", PAGE).group(1)

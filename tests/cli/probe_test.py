@@ -73,6 +73,9 @@ class Probe(ProbeTest):
     def test_steps_are_chosen(self):
         self.aloft("train", "tiny.toml", "--out", "some", "--probe", "statistics", "--set", "probe.at=[1, 3]")
         self.assertEqual({path.name for path in (self.folder / "some/probe").glob("step*")}, {"step1", "step3"})
+        said = self.aloft("probe", "run", "tiny.toml", "--out", "two", "--at", "0,1").stdout
+        self.assertIn(b"2 steps", said)
+        self.assertEqual({path.name for path in (self.folder / "two").glob("step*")}, {"step0", "step1"})
         self.aloft("train", "tiny.toml", "--out", "some", "--steps", 6, "--resume", "--set", 'probe.task="statistics"',
                    "--set", "probe.at=[5]")
         self.aloft("train", "tiny.toml", "--out", "whole", "--steps", 6, "--probe", "statistics")
@@ -139,6 +142,14 @@ class Probe(ProbeTest):
         for r in found:
             self.assertEqual(r["Norm"], "nan" if r["nan"] else "inf")
             self.assertGreater(r["nan"] + r["inf"] + r["-inf"], 0)
+
+    def test_a_run_that_diverges_says_where_its_dump_is(self):
+        said = self.aloft("probe", "run", "tiny.toml", "--out", "burst", "--steps", 3, "--set", "optimizer.lr=1e6",
+                          exit_code=5)
+        self.assertIn(b"E0822", said.stderr)
+        made = len(list((self.folder / "burst").glob("step*")))
+        self.assertIn(f"{made} steps; what they held is in burst", said.stdout.decode())
+        self.assertIn(b"--task overflow", said.stdout)
 
     def test_the_first_op_that_overflows_is_named(self):
         # A gradient of the scaled loss, in the backward phase.
@@ -355,7 +366,7 @@ class Probe(ProbeTest):
         (self.folder / "calls.toml").write_text(tiny + '\n[probe]\ntask = "acc_check"\n')
         said = self.aloft("train", "calls.toml", "--out", "no-calls", "--mode", "eager", exit_code=2).stderr
         self.assertIn(b"probe.task", said)
-        for options in (["--at", "0,5"], ["--set", "probe.at=[7]"]):
+        for options in (["--at", "0,5", "--steps", 5], ["--set", "probe.at=[7]", "--steps", 7]):
             said = self.aloft("probe", "run", "tiny.toml", "--out", "no-step", *options, exit_code=2).stderr
             self.assertIn(b"E0700", said)
         self.assertFalse((self.folder / "no-step").exists())

@@ -141,7 +141,9 @@ TEST(Trends, ALossFarAboveThoseBeforeIsASpike) {
   EXPECT_EQ(raised_by_losses({3, 3, 3, 2, 6.5, 7, 3, 3}), ".,.,.,.,loss_spike,.,.,.");
   EXPECT_EQ(raised_by_losses({-3, -3, -3, -3, 1}), ".,.,.,.,loss_spike");
   EXPECT_EQ(raised_by_losses({3, 3, 3, 3, 5.9, 3}), ".,.,.,.,.,.");
-  EXPECT_EQ(raised_by_losses({3, 3, 3, 9}), ".,.,.,.");  // fewer steps than the window
+  // With fewer steps than the window the first loss says what is usual.
+  EXPECT_EQ(raised_by_losses({3, 3, 5.9}), ".,.,.");
+  EXPECT_EQ(raised_by_losses({3, 3.9, 8.4, 12.7, 16}), ".,.,loss_spike,.,.");
 }
 
 TEST(Trends, AWindowOf0IsNoRule) {

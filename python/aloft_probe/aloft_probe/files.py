@@ -16,8 +16,21 @@ def folder_of(out, step):
     return os.path.join(out, f"step{step}", "rank" + rank)
 
 
+def refuse_old_dump(out):
+    """FileExistsError where this process has whole steps of an earlier run there: those that the new run does not make
+    would be taken for its own."""
+    rank = os.path.basename(folder_of(out, 0))
+    names = os.listdir(out) if os.path.isdir(out) else []
+    old = [name for name in names if re.fullmatch(r"step[0-9]+", name) and
+           os.path.exists(os.path.join(out, name, rank, "dump.json"))]
+    if old:
+        first = os.path.join(out, min(old, key=lambda name: int(name[4:])))
+        raise FileExistsError(f"the folder holds a dump already: {first}. Give the probe another folder, or remove "
+                              "what is in this one, so that none of its steps is taken for one of this run")
+
+
 def emptied(folder):
-    """The folder, without what an earlier run left in it."""
+    """The folder, without what a step that did not come to its end left in it."""
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
     return folder

@@ -3,7 +3,7 @@ import contextlib
 
 import torch
 
-from aloft_probe import refused, warned
+from aloft_probe import files, refused, warned
 from aloft_probe.functions import FunctionCalls
 from aloft_probe.modules import ModuleHooks
 from aloft_probe.optimizers import OptimizerHooks
@@ -30,7 +30,8 @@ class Probe:
             optimizer.zero_grad()
 
     TypeError of what is no model, and of one that the probe cannot see into: one that was compiled, or DataParallel;
-    ValueError of steps that there are not, and of an optimizer of another model. What a loop leaves out, so that less
+    ValueError of steps that there are not, and of an optimizer of another model; FileExistsError, at the first step,
+    of a folder that holds the steps of another run. What a loop leaves out, so that less
     is written than it asks for, is a RuntimeWarning: step() without `with`, loss() or the optimizer's step outside of
     it, a step of `at` that was never made.
     """
@@ -48,6 +49,7 @@ class Probe:
         self.out, self.task, self.level = str(out), task, level
         self.at = at
         self.number = 0
+        self.has_written = False
         self.is_open = False  # within a step, be it one that is written or not
         self.current = None
         self.functions = FunctionCalls(lambda: self.current) if level != "module" else None
@@ -68,6 +70,8 @@ class Probe:
         is_due = self.at is None or self.number in self.at
         if is_due:
             refused.check(self.model)  # compiled since the probe was made
+            if not self.has_written:
+                files.refuse_old_dump(self.out)
         self.is_open = True
         try:
             if is_due:
@@ -84,6 +88,7 @@ class Probe:
                 warned.of_calls(gathered)
                 warned.of_gradients(gathered)
                 gathered.write()
+                self.has_written = True
             self.number += 1
             self.unasked.made = self.number
         finally:

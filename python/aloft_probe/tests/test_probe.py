@@ -122,6 +122,7 @@ class Collector(unittest.TestCase):
         plain = self.train(3)
         for task in ("statistics", "tensor"):
             for level in ("module", "op", "mix"):
+                self.out = self.out.parent / f"{task}-{level}"
                 for a, b in zip(plain, self.train(3, {"task": task, "level": level})):
                     self.assertTrue(torch.equal(a, b), (task, level))
 
@@ -170,6 +171,13 @@ class Collector(unittest.TestCase):
         with probe.step():
             self.loss(self.model).backward()
         self.assertIn("Module.head.Linear.backward.0", self.dump()["data"])
+
+    def test_a_folder_holds_one_run(self):
+        self.train(2, {})
+        before = (self.out / "step0/rank/dump.json").read_bytes()
+        with self.assertRaisesRegex(FileExistsError, "holds a dump already: .*step0"):
+            self.train(1, {})
+        self.assertEqual((self.out / "step0/rank/dump.json").read_bytes(), before)
 
     def test_removed_hooks_see_nothing(self):
         probe = Probe(self.model, self.out)

@@ -132,7 +132,7 @@ Finding finding_of(const SettingPair& p, const Context& c) {
            msprobe_word(p.matched)};
   if (!p.a || !p.b) {
     const Setting& s = p.a ? *p.a : *p.b;
-    if (s.is_default || is_harmless(s)) return f;  // that side was not told anything either
+    if (is_harmless(s)) return f;
     const std::string other = p.a ? "B" : "A";
     const bool is_known = c.are_recipes && s.is_harmless == false;
     f.level = is_known ? Level::Error : Level::Warning;
@@ -142,6 +142,11 @@ Finding finding_of(const SettingPair& p, const Context& c) {
   }
   if (same_value(*p.a, *p.b)) return f;
   f.advice = why_harmless(p, c);
+  // DeepSpeed's word for what the program that starts it fills in.
+  constexpr std::string_view kAuto = "auto";
+  if (f.advice.empty() && (f.a_value == kAuto || f.b_value == kAuto))
+    f.advice = std::string(f.a_value == kAuto ? "A" : "B") +
+               " takes it from the program that starts it: check what it is there";
   if (f.advice.empty()) f.advice = perhaps_harmless(*p.a);
   if (f.advice.empty()) f.advice = perhaps_harmless(*p.b);
   f.level = f.advice.empty() ? Level::Error : Level::Warning;
@@ -181,8 +186,11 @@ Section check_settings(const Side& a, const Side& b) {
     auto [ours, theirs] = in_one_form(settings, other->second);
     if (const auto types = take_compute_types(ours, theirs))
       section.findings.push_back(finding_of(*types, file));
-    for (const SettingPair& p : pair_settings(ours, theirs))
+    for (const SettingPair& p : pair_settings(ours, theirs)) {
+      const Setting* const alone = !p.a ? p.b : !p.b ? p.a : nullptr;
+      if (alone && alone->is_default) continue;  // that side was not told anything either
       section.findings.push_back(finding_of(p, c));
+    }
   }
   return section;
 }

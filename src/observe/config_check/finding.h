@@ -17,6 +17,7 @@ struct Finding {
   std::string matched;           // why the two names are one: "name", "synonym", "similar 0.88"
   std::string advice = {};       // what to do; "" of what is alike
   std::vector<std::string> row = {};  // in msprobe's sheet, but for the level (msprobe_sheets.h)
+  bool is_of_both() const { return !a_name.empty() && !b_name.empty(); }
 };
 
 // All of one kind, by the name of msprobe's sheet: env, pip, dataset, weights, hyperparameters,

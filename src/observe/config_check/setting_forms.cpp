@@ -139,7 +139,10 @@ std::pair<std::vector<Setting>, std::vector<Setting>> in_one_form(const std::vec
   std::pair<std::vector<Setting>, std::vector<Setting>> both{a, b};
   if (is_of_recipe(a) != is_of_recipe(b))
     for (std::vector<Setting>* side : {&both.first, &both.second})
-      std::erase_if(*side, [](const Setting& s) { return !s.is_read; });
+      std::erase_if(*side, [](const Setting& s) {
+        // 0 epochs of a recipe: its length is said in steps.
+        return !s.is_read || (s.key == "train.epochs" && s.is_default && s.value == 0);
+      });
   auto& [x, y] = both;
   if (says_betas(x) && !says_betas(y) && says_one_beta(y)) x = with_single_betas(x);
   if (says_betas(y) && !says_betas(x) && says_one_beta(x)) y = with_single_betas(y);

@@ -32,6 +32,8 @@ struct TensorFacts {
 struct NamedTensor {
   std::string name;
   TensorFacts facts;
+  // Of a projection whether it lies as [in, out]; nothing where nobody knows.
+  std::optional<bool> is_turned = {};
 };
 
 // Takes a tensor's values in pieces, in order. Values are hashed as doubles: one in bf16 and the

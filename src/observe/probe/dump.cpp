@@ -85,14 +85,13 @@ std::string_view parent_of(std::string_view path) {
   return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
 }
 
-// Lines of Aloft itself, which calls the models of recipes, say nothing about anybody's program.
+}  // namespace
+
 bool is_of_library(std::string_view file) {
   constexpr std::string_view kHere = __FILE__, kOwn = "observe/probe/dump.cpp";
   static_assert(kHere.ends_with(kOwn));
   return file.starts_with(kHere.substr(0, kHere.size() - kOwn.size()));
 }
-
-}  // namespace
 
 Json record_of(const LookedAt& value, std::span<const double> all, bool requires_grad) {
   const TensorStatistics s = statistics_of(value, all);

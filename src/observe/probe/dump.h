@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "observe/probe/looked_at.h"
@@ -23,6 +24,10 @@ struct DumpedModule {
 // A number that JSON has none for is text: "nan", "inf".
 nlohmann::ordered_json record_of(const LookedAt& value, std::span<const double> all,
                                  bool requires_grad);
+
+// Whether a source file is one of Aloft itself, which calls the models of recipes: its lines say
+// nothing about anybody's program.
+bool is_of_library(std::string_view file);
 
 // Which names msprobe gives to what a program takes statistics of.
 class Dump {

@@ -102,7 +102,7 @@ Json described(const MadeValue& value, std::span<const double> all) {
     if (!value.stands_for.empty()) out["stands_for"] = value.stands_for;
   }
   out["phase"] = name_of(v.phase);
-  if (!v.file.empty()) {
+  if (!v.file.empty() && !is_of_library(v.file)) {
     out["file"] = v.file;
     out["line"] = v.line;
   }
@@ -144,6 +144,10 @@ nlohmann::ordered_json OverflowFinder::first(std::span<const double> all) const 
     operands.push_back(described(named(operand), all));
   out["operands"] = std::move(operands);
   return out;
+}
+
+std::string step_text(std::int64_t step) {
+  return fmt::format("step {} (in metrics {})", step, step + 1);
 }
 
 std::string overflow_text(const nlohmann::ordered_json& first) {

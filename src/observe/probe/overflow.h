@@ -47,6 +47,9 @@ class OverflowFinder {
   std::map<std::string, std::size_t> place_of_;
 };
 
+// A step, counted from 0 as dumps count, with the number that terminal and metrics.jsonl give it.
+std::string step_text(std::int64_t step);
+
 // first() in a line for people: "gelu_tanh of h.0.mlp (forward, f16, called at model.cpp:31) ...".
 std::string overflow_text(const nlohmann::ordered_json& first);
 

@@ -76,12 +76,20 @@ std::vector<TrendAlert> TrendWatch::step(double loss, bool is_search) {
   if (is_finite) {
     // Losses below 0 have no multiples that are above them: what counts is the distance.
     const Limit& limit = limits_.loss_spike;
-    const double usual = usual_of(losses_, limit);
+    // Until there are as many as the window, the first one says where the run began: training
+    // lowers losses.
+    const double median = usual_of(losses_, limit);
+    const bool has_median = !std::isnan(median);
+    const bool has_first = limit.window > 0 && !losses_.empty() && losses_.front() != 0;
+    const double usual = has_median ? median : has_first ? losses_.front() : kUnknown;
     const bool is_high = loss - usual > (limit.threshold - 1) * std::abs(usual);
     if (is_high && !is_spike_)
       raise(kLossSpike, "", loss,
-            fmt::format("the loss is {:.4g}, and the median of the last {} steps {:.4g}", loss,
-                        limit.window, usual));
+            has_median
+                ? fmt::format("the loss is {:.4g}, and the median of the last {} steps {:.4g}",
+                              loss, limit.window, usual)
+                : fmt::format("the loss is {:.4g}, and that of the first step was {:.4g}", loss,
+                              usual));
     is_spike_ = is_high;
     remember(losses_, loss, limit);
   }

@@ -33,9 +33,10 @@ function show() {
 }
 
 const count = (level) => findings.filter((f) => f.level === level).length;
+const alike = findings.filter((f) => f.level === "pass" && f.a_name && f.b_name).length;
 const counted = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
 byId("verdict").textContent = `${data.verdict}: ${counted(count("error"), "error")}, ` +
-  `${counted(count("warning"), "warning")}, ${count("pass")} alike`;
+  `${counted(count("warning"), "warning")}, ${alike} alike`;
 byId("sides").textContent = `A ${data.a} · B ${data.b}`;
 byId("filter").addEventListener("input", show);
 byId("which").addEventListener("change", show);
