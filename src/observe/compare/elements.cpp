@@ -47,7 +47,7 @@ double step_at(double v, double unit) {
 
 }  // namespace
 
-ElementFigures figures_of(const Elements& npu, const Elements& bench) {
+ElementFigures figures_of(const Elements& npu, const Elements& bench, bool may_be_turned) {
   ElementFigures f;
   std::vector<double> n = npu.values, b = bench.values;
   if (n.size() != b.size()) {
@@ -59,7 +59,8 @@ ElementFigures figures_of(const Elements& npu, const Elements& bench) {
     f.problem = "None";
     return f;
   }
-  if (is_transposed(npu.shape, bench.shape)) n = transposed(n, npu.shape[0], npu.shape[1]);
+  if (may_be_turned && is_transposed(npu.shape, bench.shape))
+    n = transposed(n, npu.shape[0], npu.shape[1]);
   if (!drop_infinities(n, b)) {
     f.problem = "Nan";
     f.relative_distance = kInfinite;

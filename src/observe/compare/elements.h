@@ -35,6 +35,7 @@ struct Elements {
   std::string type;
 };
 
-ElementFigures figures_of(const Elements& npu, const Elements& bench);
+// `may_be_turned`: of a parameter, its gradient or update, which runs may keep in either layout.
+ElementFigures figures_of(const Elements& npu, const Elements& bench, bool may_be_turned = false);
 
 }  // namespace aloft::compare
