@@ -43,8 +43,12 @@ double largest_of(const Record& r) {
   if (unit == 0x1p-11) return 65504;
   return unit == 0x1p-53 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
 }
+// What is added to it, or another type's end, moves it by less than the share that is left; and it
+// may be beyond. Values that are large, and no more than that, are none.
 bool is_mask(const Record& r) {
-  return or_zero(r.min) > 0.5 * largest_of(r) && or_zero(r.max) < 0.5 * largest_of(r);
+  constexpr double kEnd = 0.99;
+  const double largest = largest_of(r);
+  return r.min.number && *r.min.number <= -kEnd * largest && or_zero(r.max) < 0.5 * largest;
 }
 
 // Elements without a gradient make that of either run longer: it is measured by the longer one.
@@ -62,6 +66,14 @@ std::optional<Difference> of_figures(const Record& n, const Record& b, double na
   const auto scale_or = [](double scale, double otherwise) {
     return scale > 0 ? scale : otherwise;
   };
+  const auto larger = [](const Figure& x, const Figure& y) {
+    return std::max(or_zero(x), or_zero(y));
+  };
+  // Of a low type rounding decides which of those near its end are beyond it.
+  const auto beyond = [&](const Figure& x, const Figure& y) {
+    const bool is_low = std::max(unit_of(n.type), unit_of(b.type)) > kUnitLow;
+    return is_low ? 1 / std::sqrt(std::max(1.0, larger(x, y))) : 0;
+  };
   struct Row {
     const char* name;
     const Figure &n, &b;
@@ -72,12 +84,23 @@ std::optional<Difference> of_figures(const Record& n, const Record& b, double na
   const Row rows[] = {{"Norm", n.norm, b.norm, scale_or(norm, or_zero(n.norm)), taken},
                       {"Max", n.max, b.max, scale_or(largest, or_zero(n.max)), 0},
                       {"Min", n.min, b.min, scale_or(largest, or_zero(n.min)), 0},
-                      {"Mean", n.mean, b.mean, scale_or(typical, or_zero(n.mean)), taken}};
+                      {"Mean", n.mean, b.mean, scale_or(typical, or_zero(n.mean)), taken},
+                      // What is not finite hides all others from the figures above.
+                      {"nan", n.nan, b.nan, larger(n.nan, b.nan), 0},
+                      {"inf", n.inf, b.inf, larger(n.inf, b.inf), beyond(n.inf, b.inf)},
+                      {"-inf", n.minus_inf, b.minus_inf, larger(n.minus_inf, b.minus_inf),
+                       beyond(n.minus_inf, b.minus_inf)}};
+  const auto is_hidden_by_mask = [&](const Figure& f) {
+    // What is the end of the type in one run may be beyond it in the other.
+    if (&f == &n.minus_inf) return n.min.number != b.min.number;
+    return &f == &n.norm || &f == &n.min || &f == &n.mean;
+  };
   Difference worst;
   bool has_any = false;
   for (const Row& row : rows) {
-    if (!row.n.number || !row.b.number || (are_masks && &row.n != &n.max)) continue;
-    if (!std::exchange(has_any, true)) worst.of = row.name;
+    if (!row.n.number || !row.b.number || (are_masks && is_hidden_by_mask(row.n))) continue;
+    const bool is_count = &row.n == &n.nan || &row.n == &n.inf || &row.n == &n.minus_inf;
+    if (!is_count && !std::exchange(has_any, true)) worst.of = row.name;
     const double size = std::max(0.0, apart(*row.n.number, *row.b.number, row.scale) - row.noise);
     // Of figures that are as far off the first is named.
     if (size > worst.size * (1 + 1e-9)) worst.size = size, worst.of = row.name;
