@@ -153,6 +153,10 @@ class Judge {
       return r.npu && r.bench && r.npu->part == Part::Input && is_float(*r.npu);
     });
     const bool is_update = m.entry->npu->direction == Direction::ParametersUpdate;
+    if (m.entry->npu->direction != Direction::Forward)
+      begin_backward();
+    else if (m.gives)
+      note_logits(*m.entry);
     if (!is_update && (m.gives || has_own_inputs)) noise_.add(*m.entry);
     double& inputs = inputs_[m.entry];
     if (m.gives) look_for_missing(m, all);
@@ -193,8 +197,38 @@ class Judge {
 
   // Of what was computed last.
   double noise() const { return typical(seen_); }
+  // Of the loss beside that: it is a difference of values as large as the logits, and rounded as
+  // they are, however little is left.
+  double of_loss() const { return lost_digits() * logits_; }
 
  private:
+  // By a loss below 1, in parts of itself: so much is a rounding of 1, and no more than
+  // all of it.
+  double lost_digits() const {
+    const double loss = circumstances_.loss.value_or(1);
+    if (!(loss < 1)) return 0;
+    const double rounding = 2 * noise_.coarsest() * (1 - loss);
+    return rounding < loss ? rounding / loss : 1;
+  }
+  // What the last call of the forward pass gives, or takes where it gives the loss itself.
+  void note_logits(const EntryPair& entry) {
+    double given = 0, taken = 0;
+    for (const RecordPair& r : entry.records) {
+      if (!r.bench || !is_float(*r.bench)) continue;
+      const double size = std::max(or_zero(r.bench->max), or_zero(r.bench->min));
+      if (r.bench->part == Part::Input) taken = std::max(taken, size);
+      if (r.bench->part == Part::Output && r.bench->elements() > 1) given = std::max(given, size);
+    }
+    logits_ = given > 0 ? given : taken;
+  }
+  // The first gradient is a probability less 1, or a result less what it should be: of a small loss
+  // the two are nearly equal, and all other gradients come from it.
+  void begin_backward() {
+    if (std::exchange(is_backward_, true)) return;
+    if (const double lost = lost_digits(); lost > 0)
+      noise_.add_cancelled(lost * (1 + *circumstances_.loss * logits_));
+  }
+
   const ElementFigures* elements(const RecordPair& r) const {
     const ElementFigures* const e = elements_of_(r);
     return e && e->unreadable.empty() ? e : nullptr;
@@ -393,7 +427,9 @@ class Judge {
   std::set<double> sizes_;                     // of what both have in the forward pass
   std::map<const EntryPair*, double> inputs_;  // what the inputs of calls are off
   Noise noise_;
-  double seen_ = 0;        // the most so far that was explained
+  double seen_ = 0;    // the most so far that was explained
+  double logits_ = 0;  // the largest of what the forward pass gives
+  bool is_backward_ = false;
   bool are_equal_ = true;  // all values so far, and their types
 };
 
@@ -421,12 +457,14 @@ std::optional<Difference> difference_of(const RecordPair& pair, const ElementFig
 }
 
 std::vector<Compared> compare_all(const Pairs& pairs, const ElementsOf& elements_of,
-                                  const Circumstances& circumstances, double* noise) {
+                                  const Circumstances& circumstances, double* noise,
+                                  double* of_loss) {
   std::vector<Compared> all;
   Judge judge(pairs, elements_of, circumstances);
   for (const Moment& m : moments_of(pairs)) judge.look(m, all);
   judge.finish(all);
   if (noise) *noise = judge.noise();
+  if (of_loss) *of_loss = judge.of_loss();
   return all;
 }
 

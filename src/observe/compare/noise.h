@@ -25,6 +25,8 @@ class Noise {
   void forget();
   // What parameters are apart before anything is computed from them.
   void add_drift(double relative);
+  // What is computed from a difference of two nearly equal values is off by so much more.
+  void add_cancelled(double relative);
   // Of the values so far, a typical relative error.
   double level() const;
   double coarsest() const { return coarsest_; }  // unit so far
@@ -37,6 +39,7 @@ class Noise {
   double since_ = 0;    // of those behind the last forget()
   double coarsest_ = 0;
   double drift_ = 0;
+  double cancelled_ = 0;
 };
 
 // Over how many summands a call's results are sums, at most; 1 where nothing says it.
