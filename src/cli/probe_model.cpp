@@ -67,7 +67,7 @@ ExitCode probe_model(const ProbedModel& probed) {
   refuse_old_dump(probed.out);
   SavedModel saved = open_saved_model(probed.path);
   models::CausalLm& model = *saved.model;
-  const Question q = read_question(probed.tokens, model);
+  const Question q = read_question(probed.tokens, model, true);
   amp::prepare(model, precision_of(probed.precision));
   Programs programs;
   programs.tap(asked_of(probe, model));

@@ -158,12 +158,15 @@ void write_answer(const Path& path, const Asked& asked, Answer& a, const SavedMo
   write_safetensors(path, views);
 }
 
-Asked asked_of(const models::CausalLm& model, const std::string& path) {
-  Question q = read_question(path, model);
+Asked asked_of(const models::CausalLm& model, const std::string& path, bool grads) {
+  Question q = read_question(path, model, grads);
   const Shape shape{q.batch, q.length};
-  return {{{"tokens", shape, std::move(q.tokens)}, {"targets", shape, std::move(q.targets)}},
-          {q.batch, q.length, model.vocab()},
-          [&model](const std::vector<Tensor>& in) { return models::logits_of(model, in[0]); }};
+  Asked asked{{{"tokens", shape, std::move(q.tokens)}},
+              {q.batch, q.length, model.vocab()},
+              [&model](const std::vector<Tensor>& in) { return models::logits_of(model, in[0]); },
+              q.has_loss};
+  if (q.has_loss) asked.inputs.push_back({"targets", shape, std::move(q.targets)});
+  return asked;
 }
 
 Asked asked_of(const models::Classifier& model, const std::string& path, bool grads) {
@@ -191,7 +194,7 @@ ExitCode score(const Options& o) {
   if (o.threads.value_or(0) > 0) host_threads().set_count(static_cast<int>(*o.threads));
   SavedModel saved = open_saved_model(o.model.path, o.model.checkpoint, o.model.average,
                                       precision_of(o.precision), SavedKind::Any);
-  const Asked asked = saved.model ? asked_of(*saved.model, o.tokens)
+  const Asked asked = saved.model ? asked_of(*saved.model, o.tokens, o.grads)
                                   : asked_of(*saved.classifier, o.tokens, o.grads);
   Scorer scorer(saved.module(), asked, o.grads);
   Answer a = o.mode == "eager" ? scorer.eagerly() : scorer.compiled();

@@ -43,7 +43,7 @@ std::vector<std::int32_t> read_ids(const Safetensors& file, const TensorView& t,
 
 }  // namespace
 
-Question read_question(const std::string& path, const models::CausalLm& model) {
+Question read_question(const std::string& path, const models::CausalLm& model, bool needs_loss) {
   const Safetensors file = Safetensors::open(path);
   const TensorView* tokens = file.find("tokens");
   if (!tokens) refuse(path, "no tensor 'tokens'");
@@ -67,6 +67,10 @@ Question read_question(const std::string& path, const models::CausalLm& model) {
              "a target that is a token, or no tensor 'targets'");
     return q;
   }
+  q.has_loss = q.length > 1;
+  if (needs_loss && !q.has_loss)
+    refuse(path, "tokens " + tokens->type.str() + ": none has a next one to be learnt",
+           "two tokens in each row at least, or targets");
   q.targets.assign(q.tokens.size(), -100);  // the last position has no next token
   for (std::int64_t b = 0; b < q.batch; ++b)
     for (std::int64_t t = 0; t + 1 < q.length; ++t)

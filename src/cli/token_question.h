@@ -12,11 +12,13 @@ namespace aloft::cli {
 struct Question {
   std::int64_t batch = 0, length = 0;
   std::vector<std::int32_t> tokens, targets;  // [batch, length]; targets of -100 do not count
+  bool has_loss = true;                       // any target counts
 };
 
 // Of a safetensors file: `tokens` [B, T], i32 or i64, and `targets` of the same shape; without them
 // each position is to predict the next, the last one nothing. DataError E0719, those of the file.
-Question read_question(const std::string& path, const models::CausalLm& model);
+// `needs_loss`: E0719, too, of rows of one token without targets, of which nothing is to be learnt.
+Question read_question(const std::string& path, const models::CausalLm& model, bool needs_loss);
 
 // What a classifier of texts is asked.
 struct TextQuestion {

@@ -50,6 +50,17 @@ class ProbeModel(ProgramTest):
         self.assertIn(b"E0327", self.probe("no-tensors", "--task", "tensor", "--set", 'probe.list=["no.such"]',
                                            exit_code=2).stderr)
 
+    # A loss of no target would be 0, and all gradients with it.
+    def test_a_row_of_one_token_has_nothing_to_learn(self):
+        tokens_file(self.folder / "one.safetensors", ((1,), (2,)))
+        talk = self.aloft("probe", "run", MODEL, "--tokens", "one.safetensors", "--out", "one", exit_code=3).stderr
+        self.assertIn(b"E0719", talk)
+        self.assertFalse((self.folder / "one").exists())
+        self.aloft("score", MODEL, "--tokens", "one.safetensors", "--out", "g.safetensors", "--grads", exit_code=3)
+        said = self.aloft("score", MODEL, "--tokens", "one.safetensors", "--out", "l.safetensors", "--json").stdout
+        self.assertIsNone(json.loads(said)["loss"])
+        self.assertGreater((self.folder / "l.safetensors").stat().st_size, 2 * 4)
+
     def test_structure(self):
         self.probe("whole")
         self.probe("bare", "--task", "structure")

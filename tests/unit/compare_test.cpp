@@ -454,7 +454,8 @@ TEST_F(Compare, ElementsOfTensors) {
   EXPECT_EQ(f.thousandth, 0.75);
   EXPECT_DOUBLE_EQ(*f.distance, 1);
   const Elements transposed{{1, 3, 5, 2, 4, 6}, {2, 3}, "torch.float32"};
-  EXPECT_EQ(figures_of(transposed, {{1, 2, 3, 4, 5, 6}, {3, 2}, "torch.float32"}).max_absolute, 0);
+  EXPECT_EQ(
+      figures_of(transposed, {{1, 2, 3, 4, 5, 6}, {3, 2}, "torch.float32"}, true).max_absolute, 0);
 }
 
 TEST_F(Compare, WhatIsTypicalOfElementsIsNotTheWorst) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -111,11 +112,11 @@ StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Request
   };
   before.drift.begin(c.npu, c.bench, dumps.number);
   const Training &ours = c.npu.training, &theirs = c.bench.training;
-  double noise = 0;
-  c.compared =
-      compare_all(c.pairs, elements_of,
-                  {theirs.gradient_factor() / ours.gradient_factor(), &before.drift}, &noise);
-  c.loop = training_differences(ours, theirs, noise, before.scales);
+  Circumstances known{theirs.gradient_factor() / ours.gradient_factor(), &before.drift, {}};
+  if (ours.loss && theirs.loss) known.loss = std::max(std::abs(*ours.loss), std::abs(*theirs.loss));
+  double noise = 0, of_loss = 0;
+  c.compared = compare_all(c.pairs, elements_of, known, &noise, &of_loss);
+  c.loop = training_differences(ours, theirs, noise, before.scales, of_loss);
   if (before.scales == 0) before.scales = ratio_of_scales(ours, theirs);
   before.drift.end(c.compared, dumps.number);
   if (c.compared.empty()) refuse_nothing(dumps, c.pairs);

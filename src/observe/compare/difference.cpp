@@ -46,9 +46,12 @@ double largest_of(const Record& r) {
   if (unit == 0x1p-11) return 65504;
   return unit == 0x1p-53 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
 }
+// What is added to it, or another type's end, moves it by less than the share that is left; and it
+// may be beyond. Values that are large, and no more than that, are none.
 bool is_mask(const Record& r) {
-  const double end = 0.5 * largest_of(r);  // or beyond it, where something was added to it
-  return r.min.number && *r.min.number < -end && or_zero(r.max) < end;
+  constexpr double kEnd = 0.99;
+  const double largest = largest_of(r);
+  return r.min.number && *r.min.number <= -kEnd * largest && or_zero(r.max) < 0.5 * largest;
 }
 
 // Elements without a gradient make that of either run longer: it is measured by the longer one.
@@ -66,6 +69,14 @@ std::optional<Difference> of_figures(const Record& n, const Record& b, double na
   const auto scale_or = [](double scale, double otherwise) {
     return scale > 0 ? scale : otherwise;
   };
+  const auto larger = [](const Figure& x, const Figure& y) {
+    return std::max(or_zero(x), or_zero(y));
+  };
+  // Of a low type rounding decides which of those near its end are beyond it.
+  const auto beyond = [&](const Figure& x, const Figure& y) {
+    const bool is_low = std::max(unit_of(n.type), unit_of(b.type)) > kUnitLow;
+    return is_low ? 1 / std::sqrt(std::max(1.0, larger(x, y))) : 0;
+  };
   struct Row {
     const char* name;
     const Figure &n, &b;
@@ -76,12 +87,23 @@ std::optional<Difference> of_figures(const Record& n, const Record& b, double na
   const Row rows[] = {{"Norm", n.norm, b.norm, scale_or(norm, or_zero(n.norm)), taken},
                       {"Max", n.max, b.max, scale_or(largest, or_zero(n.max)), 0},
                       {"Min", n.min, b.min, scale_or(largest, or_zero(n.min)), 0},
-                      {"Mean", n.mean, b.mean, scale_or(typical, or_zero(n.mean)), taken}};
+                      {"Mean", n.mean, b.mean, scale_or(typical, or_zero(n.mean)), taken},
+                      // What is not finite hides all others from the figures above.
+                      {"nan", n.nan, b.nan, larger(n.nan, b.nan), 0},
+                      {"inf", n.inf, b.inf, larger(n.inf, b.inf), beyond(n.inf, b.inf)},
+                      {"-inf", n.minus_inf, b.minus_inf, larger(n.minus_inf, b.minus_inf),
+                       beyond(n.minus_inf, b.minus_inf)}};
+  const auto is_hidden_by_mask = [&](const Figure& f) {
+    // What is the end of the type in one run may be beyond it in the other.
+    if (&f == &n.minus_inf) return n.min.number != b.min.number;
+    return &f == &n.norm || &f == &n.min || &f == &n.mean;
+  };
   Difference worst;
   bool has_any = false;
   for (const Row& row : rows) {
-    if (!row.n.number || !row.b.number || (are_masks && &row.n != &n.max)) continue;
-    if (!std::exchange(has_any, true)) worst.of = row.name;
+    if (!row.n.number || !row.b.number || (are_masks && is_hidden_by_mask(row.n))) continue;
+    const bool is_count = &row.n == &n.nan || &row.n == &n.inf || &row.n == &n.minus_inf;
+    if (!is_count && !std::exchange(has_any, true)) worst.of = row.name;
     const double size = std::max(0.0, apart(*row.n.number, *row.b.number, row.scale) - row.noise);
     // Of figures that are as far off the first is named.
     if (size > worst.size * (1 + 1e-9)) worst.size = size, worst.of = row.name;
@@ -134,6 +156,10 @@ class Judge {
       return r.npu && r.bench && r.npu->part == Part::Input && is_float(*r.npu);
     });
     const bool is_update = m.entry->npu->direction == Direction::ParametersUpdate;
+    if (m.entry->npu->direction != Direction::Forward)
+      begin_backward();
+    else if (m.gives)
+      note_logits(*m.entry);
     if (!is_update && (m.gives || has_own_inputs)) noise_.add(*m.entry);
     const double& inputs = inputs_[m.entry];
     if (m.gives) look_for_missing(m, all);
@@ -172,8 +198,38 @@ class Judge {
 
   // Of what was computed last.
   double noise() const { return typical(seen_); }
+  // Of the loss beside that: it is a difference of values as large as the logits, and rounded as
+  // they are, however little is left.
+  double of_loss() const { return lost_digits() * logits_; }
 
  private:
+  // By a loss below 1, in parts of itself: so much is a rounding of 1, and no more than
+  // all of it.
+  double lost_digits() const {
+    const double loss = circumstances_.loss.value_or(1);
+    if (!(loss < 1)) return 0;
+    const double rounding = 2 * noise_.coarsest() * (1 - loss);
+    return rounding < loss ? rounding / loss : 1;
+  }
+  // What the last call of the forward pass gives, or takes where it gives the loss itself.
+  void note_logits(const EntryPair& entry) {
+    double given = 0, taken = 0;
+    for (const RecordPair& r : entry.records) {
+      if (!r.bench || !is_float(*r.bench)) continue;
+      const double size = std::max(or_zero(r.bench->max), or_zero(r.bench->min));
+      if (r.bench->part == Part::Input) taken = std::max(taken, size);
+      if (r.bench->part == Part::Output && r.bench->elements() > 1) given = std::max(given, size);
+    }
+    logits_ = given > 0 ? given : taken;
+  }
+  // The first gradient is a probability less 1, or a result less what it should be: of a small loss
+  // the two are nearly equal, and all other gradients come from it.
+  void begin_backward() {
+    if (std::exchange(is_backward_, true)) return;
+    if (const double lost = lost_digits(); lost > 0)
+      noise_.add_cancelled(lost * (1 + *circumstances_.loss * logits_));
+  }
+
   const ElementFigures* elements(const RecordPair& r) const {
     const ElementFigures* const e = elements_of_(r);
     return e && e->unreadable.empty() ? e : nullptr;
@@ -451,7 +507,9 @@ class Judge {
   std::map<const EntryPair*, double> inputs_;  // what the inputs of calls are off
   std::map<const EntryPair*, double> small_;   // ... because of the few digits of small numbers
   Noise noise_;
-  double seen_ = 0;        // the most so far that was explained
+  double seen_ = 0;    // the most so far that was explained
+  double logits_ = 0;  // the largest of what the forward pass gives
+  bool is_backward_ = false;
   bool are_equal_ = true;  // all values so far, and their types
 };
 
@@ -479,12 +537,14 @@ std::optional<Difference> difference_of(const RecordPair& pair, const ElementFig
 }
 
 std::vector<Compared> compare_all(const Pairs& pairs, const ElementsOf& elements_of,
-                                  const Circumstances& circumstances, double* noise) {
+                                  const Circumstances& circumstances, double* noise,
+                                  double* of_loss) {
   std::vector<Compared> all;
   Judge judge(pairs, elements_of, circumstances);
   for (const Moment& m : moments_of(pairs)) judge.look(m, all);
   judge.finish(all);
   if (noise) *noise = judge.noise();
+  if (of_loss) *of_loss = judge.of_loss();
   return all;
 }
 

@@ -34,6 +34,7 @@ struct Compared {
 struct Circumstances {
   double gradient_factor = 1;    // what brings the first run's gradients to the second's scale
   const Drift* drift = nullptr;  // of the steps before; null: none
+  std::optional<double> loss;    // the larger size, where both say it
 };
 
 // The size alone, of two tensors of floats, or of whole numbers, which are equal or not; nothing
@@ -47,9 +48,11 @@ std::optional<Difference> difference_of(const RecordPair& pair, const ElementFig
 // of all calls so far, and what the call's own inputs are already off, some times over. With them
 // gradients of parameters that one run alone has, where both have any.
 // `elements_of`: what the elements say of a pair, null where they are not there. `noise`, where it
-// is given: what rounding explains at the end of the backward pass.
+// is given: what rounding explains at the end of the backward pass; `of_loss`: of the loss beside
+// that.
 std::vector<Compared> compare_all(const Pairs& pairs, const ElementsOf& elements_of,
-                                  const Circumstances& circumstances = {}, double* noise = nullptr);
+                                  const Circumstances& circumstances = {}, double* noise = nullptr,
+                                  double* of_loss = nullptr);
 
 // How many pairs of tensors with elements are not among those, because the dumps have nothing of
 // them to compare.

@@ -117,6 +117,9 @@ std::string subject_of(const Compared& c) {
 const Figure& figure_named(const Record& r, std::string_view name) {
   if (name == "Max") return r.max;
   if (name == "Min") return r.min;
+  if (name == "nan") return r.nan;
+  if (name == "inf") return r.inf;
+  if (name == "-inf") return r.minus_inf;
   return name == "Mean" ? r.mean : r.norm;
 }
 
@@ -139,11 +142,13 @@ std::string size_of(const Compared& c) {
   const Record &n = *c.records.npu, &b = *c.records.bench;
   if (d.of == "the shape")
     return fmt::format("has the shape {} against {}", shape_text(n), shape_text(b));
-  const bool is_figure = d.of == "Norm" || d.of == "Max" || d.of == "Min" || d.of == "Mean";
-  std::string text = fmt::format("is off by {} in {}", in_words(d.size), d.of);
+  const bool is_figure = is_by_statistics(c);
+  const bool is_count = d.of == "nan" || d.of == "inf" || d.of == "-inf";
+  std::string text = fmt::format("is off by {} in {}{}", in_words(d.size),
+                                 is_count ? "the number of elements that are " : "", d.of);
   if (is_figure)
     text += fmt::format(" ({}{} against {})", figure_text(n, d.of),
-                        c.factor == 1 ? "" : fmt::format(" times {:g}", c.factor),
+                        c.factor == 1 || is_count ? "" : fmt::format(" times {:g}", c.factor),
                         figure_text(b, d.of));
   if (is_figure && !c.records.has_same_size())
     text += fmt::format(" of {} against {}, the smaller one taken once for each row", shape_text(n),
@@ -363,6 +368,18 @@ Divergence of_loop(const TrainingDifference& t, const Agreed& forward) {
   return d;
 }
 
+// Of elements beside a NaN statistics say nothing.
+std::string hidden_text(const std::vector<Compared>& all) {
+  const auto holds_nan = [](const Record* r) {
+    return r && r->norm.number && std::isnan(*r->norm.number);
+  };
+  const auto hidden = std::ranges::count_if(all, [&](const Compared& c) {
+    return is_by_statistics(c) && holds_nan(c.records.npu) && holds_nan(c.records.bench);
+  });
+  if (hidden == 0) return "";
+  return fmt::format("; of {} that hold NaN in both runs statistics see no other element", hidden);
+}
+
 // Of tensors that have checksums in both dumps, what these say beside the statistics.
 std::string bytes_text(const std::vector<Compared>& all) {
   std::size_t hashed = 0, others = 0;
@@ -427,7 +444,7 @@ std::string agreement(const std::vector<Compared>& all, std::size_t bare,
     text += " in their statistics";
   else if (by_statistics > 0)
     text += fmt::format(", {} of them in their statistics alone", by_statistics);
-  text += bytes_text(all);
+  text += hidden_text(all) + bytes_text(all);
   if (nearest && share(*nearest) > 0)
     text += fmt::format("; the nearest to its limit is off by {} of {}, {}",
                         in_words(nearest->difference.size), in_words(nearest->difference.allowed),

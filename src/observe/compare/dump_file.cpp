@@ -88,6 +88,7 @@ class Records {
         r.shape.push_back(static_cast<std::int64_t>(std::clamp(n.number, 0.0, 1e15)));
     r.max = figure_of(v, "Max"), r.min = figure_of(v, "Min");
     r.mean = figure_of(v, "Mean"), r.norm = figure_of(v, "Norm");
+    r.nan = figure_of(v, "nan"), r.inf = figure_of(v, "inf"), r.minus_inf = figure_of(v, "-inf");
     const ForeignJson* const grad = v.find("requires_grad");
     if (grad && grad->kind == Kind::Bool) r.requires_grad = grad->number != 0;
     r.data_name = v.text_of("data_name");
@@ -286,10 +287,15 @@ DumpFile read_dump(const Path& dump_json) {
   dump.task = v.text_of("task"), dump.level = v.text_of("level");
   dump.framework = v.text_of("framework");
   dump.training = read_training(v.find("training"));
-  dump.entries.reserve(data->items.size());
-  for (std::size_t i = 0; i < data->items.size(); ++i) {
-    dump.entries.push_back(parse_entry_name(data->keys[i]));
-    read_entry(data->items[i], dump.entries.back());
+  // Of a key that stands there twice the last value counts, at the first one's place, as in Python.
+  std::map<std::string_view, std::size_t> last;
+  for (std::size_t i = 0; i < data->items.size(); ++i) last[data->keys[i]] = i;
+  dump.entries.reserve(last.size());
+  for (const std::string& key : data->keys) {
+    const auto value = last.extract(key);
+    if (value.empty()) continue;
+    dump.entries.push_back(parse_entry_name(key));
+    read_entry(data->items[value.mapped()], dump.entries.back());
   }
   read_taps(v.find("taps"), dump.entries);
   dump.parents = read_parents(dump_json.parent_path() / "construct.json");

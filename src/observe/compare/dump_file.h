@@ -37,6 +37,8 @@ struct Record {
   bool is_exact = false;
   std::vector<std::int64_t> shape;
   Figure max, min, mean, norm;
+  // How many elements are no number, or have no end; nothing in msprobe's dumps.
+  Figure nan, inf, minus_inf;
   std::optional<bool> requires_grad;
   std::string data_name;  // of the file with its elements
   std::string hash;       // CRC-32 or another word of its bytes, where the dump has that

@@ -164,7 +164,7 @@ ElementFigures figures_of(const Elements& npu, const Elements& bench, bool may_b
     return f;
   }
   f.is_turned = may_be_turned && is_nearer_turned(npu, bench);
-  if (f.is_turned || is_transposed(npu.shape, bench.shape))
+  if (f.is_turned || (may_be_turned && is_transposed(npu.shape, bench.shape)))
     n = transposed(n, npu.shape[0], npu.shape[1]);
   if (const auto axis = exchanged_axes(npu.shape, bench.shape))
     n = with_exchanged(n, npu.shape, *axis);

@@ -38,6 +38,7 @@ Record joined(const std::vector<const Record*>& parts) {
   Record r = *parts[0];
   r.data_name.clear(), r.hash.clear();
   double elements = 0, squares = 0, sum = 0;
+  r.nan = r.inf = r.minus_inf = {};
   for (const Record* p : parts) elements += p->elements();
   r.shape = {static_cast<std::int64_t>(elements)};
   const auto is_known = [&](Figure Record::*f) {
@@ -51,6 +52,12 @@ Record joined(const std::vector<const Record*>& parts) {
     if (is_known(&Record::max)) r.max = figure(std::max(*r.max.number, *p->max.number));
     if (is_known(&Record::min)) r.min = figure(std::min(*r.min.number, *p->min.number));
   }
+  for (Figure Record::*const count : {&Record::nan, &Record::inf, &Record::minus_inf})
+    if (is_known(count)) {
+      double all = 0;
+      for (const Record* p : parts) all += *(p->*count).number;
+      r.*count = figure(all);
+    }
   if (is_known(&Record::norm)) r.norm = figure(std::sqrt(squares));
   if (is_known(&Record::mean)) r.mean = figure(elements > 0 ? sum / elements : 0);
   return r;

@@ -81,6 +81,12 @@ void Noise::add_drift(double relative) {
   since_ += relative * relative;
 }
 
+void Noise::add_cancelled(double relative) {
+  cancelled_ = relative;
+  squares_ += relative * relative;
+  since_ += relative * relative;
+}
+
 double Noise::level() const {
   if (coarsest_ <= kUnitF32 || !was_same_) return std::sqrt(squares_);
   const double unseen = 2 * std::min(coarsest_, kMostBehindSame);
@@ -88,8 +94,9 @@ double Noise::level() const {
 }
 
 double Noise::most() const {
-  // Parameters that were trained apart: as much as a softmax or a norm makes of it.
-  const double trained = 8 * drift_;
+  // Parameters that were trained apart, or digits that were lost: as much as a softmax or a norm
+  // makes of it.
+  const double trained = 8 * (drift_ + cancelled_);
   if (coarsest_ >= kUnitBf16) return 0.25 + trained;
   if (coarsest_ >= kUnitF16) return 0.05 + trained;
   return (coarsest_ >= kUnitF32 ? 1e-3 : 1e-6) + trained;

@@ -29,6 +29,8 @@ class Noise {
   void forget();
   // What parameters are apart before anything is computed from them.
   void add_drift(double relative);
+  // What is computed from a difference of two nearly equal values is off by so much more.
+  void add_cancelled(double relative);
   // Of the values so far, a typical relative error.
   double level() const;
   double coarsest() const { return coarsest_; }  // unit so far
@@ -42,6 +44,7 @@ class Noise {
   double coarsest_ = 0;
   double drift_ = 0;
   bool was_same_ = false;  // in both runs, and of low types, at some place
+  double cancelled_ = 0;
 };
 
 // Over how many summands a call's results are sums, at most; 1 where nothing says it.

@@ -89,8 +89,8 @@ bool has_agreed_in_another_layer(const std::vector<Compared>& all, const Compare
 }  // namespace
 
 bool is_by_statistics(const Compared& c) {
-  const std::string& of = c.difference.of;
-  return of == "Norm" || of == "Max" || of == "Min" || of == "Mean";
+  constexpr std::string_view kFigures[] = {"Norm", "Max", "Min", "Mean", "nan", "inf", "-inf"};
+  return std::ranges::find(kFigures, c.difference.of) != std::end(kFigures);
 }
 
 std::optional<double> common_ratio(const Compared& c) {

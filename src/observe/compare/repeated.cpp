@@ -34,7 +34,10 @@ std::optional<Record> as_repeated(const RecordPair& pair, const std::set<double>
   if (!(small.elements() > 0) || !is_broadcast(small, large)) return std::nullopt;
   if (!common.contains(large.elements())) return std::nullopt;
   Record repeated = small;
-  if (repeated.norm.number) *repeated.norm.number *= std::sqrt(large.elements() / small.elements());
+  const double times = large.elements() / small.elements();
+  if (repeated.norm.number) *repeated.norm.number *= std::sqrt(times);
+  for (Figure* const count : {&repeated.nan, &repeated.inf, &repeated.minus_inf})
+    if (count->number) *count->number *= times;
   repeated.shape = large.shape;
   repeated.hash.clear();
   return repeated;

@@ -1,5 +1,9 @@
 #include "observe/compare/tensor_reader.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/error.h"
@@ -15,6 +19,8 @@ namespace aloft::compare {
 namespace {
 
 using Bytes = std::span<const std::byte>;
+
+constexpr double kUnitF32 = 0x1p-24;
 
 [[noreturn]] void refuse(const Path& file, std::string_view saw) {
   throw DataError("E0650", "a file of a dump cannot be read")
@@ -40,6 +46,24 @@ Elements of_torch(Bytes bytes, const std::string& file) {
   return torch_elements(saved, saved.root(), bytes, file);
 }
 
+// Statistics in the tensor's own type are as exact as that, and a norm may be more than it can
+// hold. Beside elements that are not finite programs have various figures.
+void look_for_contradiction(const Path& file, const std::vector<double>& values,
+                            const Record& record) {
+  const auto is_finite = [](double v) { return std::isfinite(v); };
+  if (values.empty() || !std::ranges::all_of(values, is_finite)) return;
+  const auto [least, most] = std::ranges::minmax(values);
+  const double largest = std::max(std::abs(least), std::abs(most));
+  const double noise = 4 * std::max(unit_of(record.type), kUnitF32) * largest;
+  const auto hold = [&](const char* name, const Figure& said, double is) {
+    if (said.number && !(std::abs(*said.number - is) <= noise))
+      refuse(file, fmt::format("{} {:.9g}, and in dump.json {}", name, is, said.text));
+  };
+  hold("Max", record.max, most), hold("Min", record.min, least);
+  if (record.norm.number && std::isnan(*record.norm.number))
+    refuse(file, "numbers alone, and in dump.json the norm nan");
+}
+
 Elements read_elements(const Path& file, const Record& record) {
   if (!path_exists(file)) refuse(file, "no such file");
   const MappedFile mapped(file);
@@ -53,6 +77,7 @@ Elements read_elements(const Path& file, const Record& record) {
   }
   if (static_cast<double>(e.values.size()) != record.elements())
     refuse(file, "another shape than dump.json says");
+  look_for_contradiction(file, e.values, record);
   // What is kept wider than it was computed, as bfloat16 by MindSpore, is as exact as it was.
   if (unit_of(record.type) > unit_of(e.type)) e.type = record.type;
   return e;

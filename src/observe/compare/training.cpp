@@ -73,7 +73,7 @@ double ratio_of_scales(const Training& npu, const Training& bench) {
 }
 
 std::vector<TrainingDifference> training_differences(const Training& npu, const Training& bench,
-                                                     double noise, double scales) {
+                                                     double noise, double scales, double of_loss) {
   std::vector<TrainingDifference> found;
   const auto compare = [&](const char* place, const char* what, const std::optional<double>& n,
                            const std::optional<double>& b, double allowed) {
@@ -82,7 +82,7 @@ std::vector<TrainingDifference> training_differences(const Training& npu, const 
       found.push_back(
           {place, size, allowed, fmt::format("{} is {:.7g} against {:.7g}", what, *n, *b)});
   };
-  compare("loss", "the loss", npu.loss, bench.loss, noise);
+  compare("loss", "the loss", npu.loss, bench.loss, noise + of_loss);
   if (npu.optimizer == bench.optimizer)
     for (const auto& [key, value] : npu.settings) {
       const auto it = bench.settings.find(key);

@@ -44,9 +44,11 @@ struct TrainingDifference {
 };
 
 // `noise`: the relative error that rounding explains at the end of the backward pass. `scales`: the
-// ratio of the loss scales of an earlier step, to which it is held; 0: the first.
+// ratio of the loss scales of an earlier step, to which it is held; 0: the first. `of_loss`: what
+// rounding explains of the loss beside that.
 std::vector<TrainingDifference> training_differences(const Training& npu, const Training& bench,
-                                                     double noise, double scales);
+                                                     double noise, double scales,
+                                                     double of_loss = 0);
 
 // The ratio of the loss scales; 0 where one of the two has none.
 double ratio_of_scales(const Training& npu, const Training& bench);
