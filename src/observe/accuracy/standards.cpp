@@ -199,8 +199,8 @@ class Judging {
     const double part = static_cast<double>(c_.terms) * term + planes;
     for (std::size_t i = 0; i < c_.summed.size(); ++i) {
       const double off = std::abs(c_.result[i] - c_.meaning[i]);
-      const double most = part * c_.summed[i] + limits_.relative * std::abs(c_.meaning[i]) +
-                          edges_of(c_.type).least_normal;
+      const double most =
+          part * c_.summed[i] + limits_.relative * std::abs(c_.meaning[i]) + least_rounding();
       if (!std::isfinite(off) || !(off > most)) continue;
       fail_at(i, fmt::format("an element is {:.9g}, and means {:.9g}: a sum of {} products may "
                              "lose {:.3g}",

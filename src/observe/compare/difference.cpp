@@ -298,8 +298,12 @@ class Judge {
         if (const auto type = float_type_of(record.type)) most = std::max(most, step_at(*type, 0));
       return most;
     };
+    const EntryPair* const reached = r.npu->part == Part::Gradient
+                                         ? other_direction(*m.entry->bench, Direction::Backward)
+                                         : m.entry;
+    if (!reached) return 0;
     const double roundings =
-        least_step(*m.entry->npu) * std::abs(judged.factor) + least_step(*m.entry->bench);
+        least_step(*reached->npu) * std::abs(judged.factor) + least_step(*reached->bench);
     if (r.npu->part == Part::Gradient) {
       const Record* const reaches = reaching(*m.entry);
       const double norm = reaches ? or_zero(reaches->norm) : 0;
