@@ -1,6 +1,8 @@
 // Weights that two runs keep in other layouts.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "dump_records.h"
@@ -26,6 +28,10 @@ TEST(CompareLayout, ASquareMatrixMayLieTransposed) {
   const auto run = [&](const char* name, const Elements& weight, double out) {
     Json w = tensor({2, 2}, 1);
     w["data_name"] = "w.npy";
+    const auto [least, most] = std::ranges::minmax(weight.values);
+    double sum = 0, squares = 0;
+    for (const double v : weight.values) sum += v, squares += v * v;
+    w["Max"] = most, w["Min"] = least, w["Mean"] = sum / 4, w["Norm"] = std::sqrt(squares);
     const Json data = {{"Module.a.Linear.forward.0",
                         forward(tensor({4, 2}, 1), tensor({4, 2}, out), {{"weight", w}})}};
     make_folder(folder / name / "dump_tensor_data");

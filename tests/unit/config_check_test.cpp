@@ -190,7 +190,7 @@ TEST(ConfigCheck, SettingsHaveLevels) {
   EXPECT_EQ(finding(s, "seed").level, Level::Pass);
   EXPECT_EQ(finding(s, "save_dir").level, Level::Warning);
   EXPECT_EQ(finding(s, "beta").level, Level::Warning);
-  EXPECT_EQ(finding(s, "gamma").level, Level::Pass);  // a default, and the other says nothing
+  EXPECT_THROW(finding(s, "gamma"), std::out_of_range);  // a default that one side alone has
   EXPECT_EQ(s.level(), Level::Error);
   EXPECT_EQ(json_of(a, b, {s})["verdict"], "error");
 }
