@@ -19,6 +19,7 @@ KEYS = {
         "--threads": ("train.threads", "2", "1"),
         "--device": ("train.device", '"sim"', "cpu"),
         "--probe": ("probe.task", '"statistics"', "none"),
+        "--profile": ("profile.steps", "1", "2"),
     },
     "bench step": {
         "--batch": ("train.batch", "2", "3"),
