@@ -84,7 +84,7 @@ void add_mode(CLI::App& app, std::string& mode) {
 
 void add_probe(CLI::App& app, std::string& probe) {
   app.add_option("--probe", probe,
-                 "statistics[:op[,attention]], overflow, trends or none (default: recipe)")
+                 "statistics[:op[,attention]], overflow, trends, none (default: recipe)")
       // Not shown as a set: a line of help would be too long.
       ->check(CLI::IsMember({"statistics", "statistics:module", "statistics:op", "statistics:mix",
                              "statistics:op,attention", "statistics:mix,attention", "overflow",

@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -17,6 +18,9 @@ import unittest
 from pathlib import Path
 
 ALOFT, ROOT = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+
+# A shell's job in the background does not hear Ctrl-C, nor does what it starts: here all do.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Sanitizers reserve more memory than any limit that a test would set.
 IS_SANITIZED = any(name in ALOFT.read_bytes() for name in (b"__asan_init", b"__tsan_init"))
