@@ -81,21 +81,26 @@ class Checks(ProgramTest):
             self.assertEqual(rows[entry]["Result"], "error")
             path.write_bytes(whole)
         self.aloft("probe", "acc-check", "damaged", "--out", "wrong")
-        # Of a product a single element, which no share of elements shows.
-        entry = next(name for name in dump["data"] if name.startswith("Torch.linear.0."))
+
+    def test_a_single_element_of_a_product_that_is_wrong_is_named(self):
+        # No share of elements shows it.
+        self.aloft("probe", "run", "tiny.toml", "--out", "single", "--task", "acc_check",
+                   "--set", 'probe.list=["h.0.mlp.c_fc"]', "--set", 'precision="O0"')
+        folder = self.folder / "single/step0/rank"
+        dump = json.loads((folder / "dump.json").read_text())
+        entry = next(name for name in dump["data"] if name.startswith("Torch.linear."))
         path = folder / "dump_tensor_data" / dump["data"][entry]["output"][0]["data_name"]
-        self.assertEqual(dump["data"][entry]["output"][0]["dtype"], "torch.float32")
         whole = path.read_bytes()
         with zipfile.ZipFile(path) as archive:
             right = archive.read("archive/data/0")
         wrong = right[:20] + struct.pack("<f", 1e6) + right[24:]
         crc = [zlib.crc32(b).to_bytes(4, "little") for b in (right, wrong)]
         path.write_bytes(whole.replace(right, wrong).replace(*crc))
-        self.aloft("probe", "acc-check", "damaged", "--out", "wrong", exit_code=5)
-        [call] = [call for call in self.checked("wrong") if call["result"] == "error"]
-        self.assertEqual(call["entry"], entry)
-        self.assertIn("an element is 1000000", call["message"])
-        self.assertEqual(call["results"][0]["worst"], 5)
+        self.aloft("probe", "acc-check", "single", "--out", "wrong", exit_code=5)
+        calls = {call["entry"]: call for call in self.checked("wrong")}
+        self.assertEqual(calls[entry]["result"], "error")
+        self.assertIn("an element is 1000000", calls[entry]["message"])
+        self.assertEqual(calls[entry]["results"][0]["worst"], 5)
 
     def test_what_cannot_be_checked_is_an_error_of_its_call(self):
         self.aloft("probe", "run", "tiny.toml", "--out", "half", "--task", "acc_check",
