@@ -237,8 +237,8 @@ class Checks(ProgramTest):
         said = self.aloft("probe", "redo", "run", "--step", 3, "--json")
         report = json.loads(said.stdout)
         self.assertEqual((report["step"], report["begins_at"], report["fault"]), (3, 2, None))
-        self.assertEqual(report["recorded"], {"comparable": True, "steps": 2, "parted_at": None, "numbers": [],
-                                              "state_compared": True, "variables": [], "damaged": []})
+        self.assertEqual(report["recorded"], {"comparable": True, "steps": 2, "unrecorded": [], "parted_at": None,
+                                              "numbers": [], "state_compared": True, "variables": [], "damaged": []})
         self.assertEqual(len(report["repeats"]), 3)
         text = self.aloft("probe", "redo", "run", "--step", 1, "--times", 2, "--same-memory").stdout
         self.assertIn(b"the same bits each time", text)

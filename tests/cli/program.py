@@ -19,8 +19,10 @@ from pathlib import Path
 
 ALOFT, ROOT = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 
-# A shell's job in the background does not hear Ctrl-C, nor does what it starts: here all do.
+# A shell's job in the background does not hear Ctrl-C, one under nohup no hangup, nor does what
+# these start: here all do.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Sanitizers reserve more memory than any limit that a test would set.
 IS_SANITIZED = any(name in ALOFT.read_bytes() for name in (b"__asan_init", b"__tsan_init"))

@@ -99,6 +99,8 @@ TEST_F(CompareCoverage, FunctionsAreCountedWhereThereIsNothingElse) {
   const Json other = functions(
       {"Functional.linear.0.forward", "Functional.gelu.0.forward", "Functional.softmax.0.forward"});
   expect(other, all, "");
+  // Of another framework, which has another name for it.
+  expect(functions({"Torch.linear.0.forward"}), all, "");
 }
 
 // Functions beside a dump of modules alone, and micro-batches of which one run has the last.

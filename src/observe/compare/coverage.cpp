@@ -100,9 +100,11 @@ Coverage coverage_of(const DumpFile& npu, const DumpFile& bench, const Pairs& pa
   std::size_t both[kKinds] = {}, npu_alone[kKinds] = {}, bench_alone[kKinds] = {};
   for (const Compared& c : compared)
     both[kind_of(*c.moment.entry->npu)] += c.records.npu && c.records.bench;
+  std::size_t functions = 0, of_one_name = 0;
   for (const EntryPair& p : pairs.entries) {
     if (!p.bench) continue;
     ours.pair(*p.npu), theirs.pair(*p.bench);
+    if (!p.npu->is_module) ++functions, of_one_name += p.npu->name == p.bench->name;
     if (!is_counted(*p.npu)) continue;
     for (const RecordPair& r : p.records) {
       if (r.npu && !r.bench) npu_alone[kind_of(*p.npu)] += has_values(*r.npu);
@@ -119,9 +121,11 @@ Coverage coverage_of(const DumpFile& npu, const DumpFile& bench, const Pairs& pa
   const std::size_t kind = both[kModules] > 0 ? kModules : kFunctions;
   const std::size_t alone = std::max(npu_alone[kind], bench_alone[kind]);
   c.all = c.compared + alone;
-  // Where both runs have functions of their own they are other programs.
+  // Where both runs have functions of their own, or other names for the same, as frameworks have,
+  // they are other programs.
   const std::size_t other = std::min(npu_alone[kind], bench_alone[kind]);
-  const bool is_gap = both[kind] < alone && (kind == kModules || other < both[kind]);
+  const bool is_one_program = other < both[kind] && 2 * of_one_name > functions;
+  const bool is_gap = both[kind] < alone && (kind == kModules || is_one_program);
   if (!is_gap || !c.lacks.empty()) return c;
   const bool is_npu = npu_alone[kind] > bench_alone[kind];
   const auto& calls = is_npu ? npu_calls : bench_calls;
