@@ -138,6 +138,12 @@ class Known:
         there = any(any(place.glob(pattern)) for place in places)
         return None if made or there or tag and self.is_tag(tag.group(1)) else f"there is no {text}"
 
+    @staticmethod
+    def is_file(name):
+        """Of the tree; builds come and go meanwhile."""
+        folders = [f for f in project.ROOT.iterdir() if f.is_dir() and not f.name.startswith((".", "build"))]
+        return any(project.ROOT.glob(name)) or any(any(f.rglob(name)) for f in folders)
+
     def is_tag(self, name):
         return name.isupper() or name in self.words or self.is_composed(name)
 
@@ -171,7 +177,7 @@ class Known:
             return self.wrong_path(text, page)
         if re.fullmatch(r"[\w\-]+" + FILE + r"(:\d+)?", text):
             text = text.split(":")[0]
-            there = any(project.ROOT.rglob(text)) or f'"{text}"' in self.code or f"/{text}" in self.code
+            there = self.is_file(text) or f'"{text}"' in self.code or f"/{text}" in self.code
             return None if there else f"nothing has the name {text}"
         if re.fullmatch(r"[a-z][\w]*(\.[\w*]+)+", text) and not fnmatch.filter(self.keys, text):
             return self.wrong_dotted(text)
