@@ -50,10 +50,10 @@ install(FILES ${PROJECT_BINARY_DIR}/aloft-config-version.cmake DESTINATION ${pac
 # interface made from the headers.
 install(DIRECTORY recipes/ DESTINATION ${CMAKE_INSTALL_DATADIR}/aloft/recipes
         FILES_MATCHING PATTERN "*.toml" PATTERN "README.md")
-set(pages acc-check chat-templates check-config checkpoints compare errors exit-codes families find-a-nan from-apex
-          from-mindspore from-pytorch from-transformers generate hooks listeners memory metrics number-types optimizers
-          parameter-groups plan-cache port-from-pytorch precision probe redo run-directory taps tensorboard threads
-          tokenizers trends)
+set(pages acc-check chat-templates check-config checkpoints compare errors exit-codes families
+    find-a-nan from-apex from-mindspore from-pytorch from-transformers generate hooks listeners
+    memory metrics number-types optimizers parameter-groups plan-cache port-from-pytorch precision
+    probe profile redo run-directory taps tensorboard threads tokenizers trends)
 list(TRANSFORM pages REPLACE "(.+)" "docs/\\1.md")
 install(FILES ${pages} LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/decisions DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
