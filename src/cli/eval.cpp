@@ -199,7 +199,7 @@ Action eval_verb(CLI::App& app) {
   auto o = std::make_shared<EvalOptions>();
   add_saved_model(app, o->model);
   app.add_option("--data", o->data,
-                 "text: files, folders, globs; or files of JSON lines (a classifier: \"text\" "
+                 "text: files, folders, globs; or files of JSON lines\n(a classifier: \"text\" "
                  "and \"label\")")
       ->required();
   add_chat_template(app, o->chat_template);

@@ -214,10 +214,9 @@ Action generate_verb(CLI::App& app) {
   add_saved_model(app, o->model);
   const CLI::Option* prompt =
       app.add_option("--prompt", o->prompt, "text to go on from; empty: where a document begins");
-  app.add_option(
-      "--prompts", o->prompts,
-      "a prompt a line (\\n, \\t, \\\\ as in C); empty lines are passed over; - is stdin;\n"
-      "of *.jsonl an object a line, with \"prompt\" or \"messages\"");
+  app.add_option("--prompts", o->prompts,
+                 "a prompt a line (\\n, \\t, \\\\ as in C); empty lines are passed over;\n"
+                 "of *.jsonl an object a line, with \"prompt\" or \"messages\"; - is stdin");
   const CLI::Option* message = app.add_option(
       "--message", o->message, "what is said to a model that chats, by its chat template");
   app.add_flag("--chat", o->is_chat, "a conversation, a line a turn; /help lists what else");
