@@ -28,7 +28,7 @@ const std::vector<Verb>& verbs() {
        "aloft generate runs/first --prompt \"#include <\" --tokens 200 --top-k 40", generate_verb},
       {"score", "Logits, loss and gradients of a model for given tokens",
        "aloft score runs/first --tokens in.safetensors --out out.safetensors --grads", score_verb},
-      {"eval", "Loss of a model on texts or JSON lines; of a classifier, its accuracy, too",
+      {"eval", "Loss of a model on texts or JSON lines; of a classifier its accuracy",
        "aloft eval runs/first --data text.txt --length 256\n"
        "  aloft eval runs/tuned --data held-out.jsonl",
        eval_verb},
