@@ -63,11 +63,16 @@ class JsonlListing {
 // Which part the lines of a file belong to that begin at a byte.
 class Parts {
  public:
-  Parts(const std::vector<CorpusFile>& files, double share) {
+  Parts(const std::vector<CorpusFile>& files, const JsonlSetOptions& options) {
+    begins_.assign(files.size(), std::numeric_limits<std::uint64_t>::max());
+    if (options.validation_files > 0) {
+      std::fill(begins_.end() - static_cast<std::ptrdiff_t>(options.validation_files),
+                begins_.end(), 0);
+      return;
+    }
     Corpus corpus;
     corpus.files = files;
-    const CorpusSplit split = split_corpus(corpus, share, 0);
-    begins_.assign(files.size(), std::numeric_limits<std::uint64_t>::max());
+    const CorpusSplit split = split_corpus(corpus, options.validation, 0);
     for (const TextPart& part : split.validation) begins_[part.file] = part.begin;
   }
   bool validates(std::size_t file, std::uint64_t offset) const { return offset >= begins_[file]; }
@@ -142,7 +147,7 @@ JsonlSet read_jsonl(const std::vector<CorpusFile>& files,
                     const std::function<JsonlEncoder&(JsonlKind)>& encoder_of,
                     const JsonlSetOptions& options) {
   JsonlSet set;
-  const Parts parts(files, options.validation);
+  const Parts parts(files, options);
   auto sequences = std::make_shared<Sequences>();
   std::vector<std::uint32_t> train, validation;
   const std::size_t most = static_cast<std::size_t>(options.length) + 1;
@@ -179,7 +184,14 @@ JsonlSet read_jsonl(const std::vector<CorpusFile>& files,
     validation.push_back(train.back());
     train.pop_back();
   }
-  if (train.empty() && validation.empty()) refuse_nothing(files, set, roles, options.nothing);
+  if (train.empty() && (validation.empty() || options.validation_files > 0))
+    refuse_nothing(files, set, roles, options.nothing);
+  if (options.validation_files > 0 && validation.empty())
+    throw DataError("E0511", "there is no example to validate on")
+        .at(files.back().path.string())
+        .saw("no line that something is learnt of")
+        .need("a line or more of data.validation_jsonl that a model could learn from")
+        .advice("leave data.validation_jsonl out: a share of data.jsonl is validated on");
   if (train.empty() || (options.validation > 0 && validation.empty()))
     throw UserError("E0512", train.empty()
                                  ? "the share for validation leaves no example to train on"

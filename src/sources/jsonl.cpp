@@ -87,9 +87,12 @@ std::unique_ptr<RunData> open_jsonl(const Recipe& recipe, const Recipe& template
   const DataSection& d = recipe.data;
   std::vector<CorpusFile> files = list_jsonl(d.jsonl, recipe.folder);
   std::shared_ptr<const Tokenizer> tokenizer = tokenizer_for(recipe, files);
+  const std::vector<CorpusFile> apart = list_jsonl(d.validation_jsonl, recipe.folder);
+  files.insert(files.end(), apart.begin(), apart.end());
   JsonlSetOptions options;
   options.length = tokens_an_example(recipe);
-  options.validation = d.validation;
+  options.validation = apart.empty() ? d.validation : 0;
+  options.validation_files = apart.size();
   options.on_line = [] { InterruptScope::leave_if_asked(); };
   std::optional<LoadedChatTemplate> form;
   std::optional<JsonlEncoder> encoder;

@@ -150,6 +150,28 @@ class JsonLines(ProgramTest):
         self.assertIn("moved.jsonl", said)
         self.assertIn("going on with the new data", self.aloft(*asked, "--force").stderr.decode())
 
+    def test_lines_of_their_own_are_for_validation(self):
+        write_pairs(self.folder / "held.jsonl", PAIRS[:3])
+        (self.folder / "apart.toml").write_text(RECIPE.replace("validation = 0\n", 'validation_jsonl = ["held*.jsonl"]\n'))
+        self.aloft("train", "apart.toml", "--set", "optimizer.lr=0", "--set", "train.eval_every=1", "--out", "apart")
+        data = json.loads((self.folder / "apart" / "data.json").read_text())
+        self.assertEqual((data["train"]["examples"], data["validation"]["examples"]), (8, 3))
+        self.aloft("train", "tiny.toml", "--set", "optimizer.lr=0", "--set", "train.batch=3", "--set",
+                   "data.jsonl=['held.jsonl']", "--steps", 1, "--out", "held")
+        records = map(json.loads, (self.folder / "apart" / "metrics.jsonl").read_text().splitlines())
+        measured = [line["val_loss"] for line in records if "val_loss" in line]
+        self.assertAlmostEqual(measured[0], self.losses("held")[0], places=5)
+        write_pairs(self.folder / "held.jsonl", PAIRS[:2])
+        said = self.refused("train", "apart.toml", "--out", "apart", "--resume", "--steps", 9, "--set", "optimizer.lr=0",
+                            "--set", "train.eval_every=1", exit_code=2)
+        self.assertRegex(said, r"E0818[^~]*validation examples: 3 .*, now 2")
+        write_pairs(self.folder / "held.jsonl", [("nothing", "")])
+        said = self.refused("train", "apart.toml", "--out", "x")
+        self.assertRegex(said, r"E0511[^~]*held.jsonl[^~]*data.validation_jsonl")
+        for key in ("data.validation=0.1", "data.jsonl=[]"):
+            said = self.refused("train", "apart.toml", "--set", key, "--out", "x", exit_code=2)
+            self.assertRegex(said, "E0710[^~]*data.validation_jsonl")
+
     def test_the_length_of_a_run_counts_no_padding(self):
         def said(*words):
             return self.aloft("train", "tiny.toml", "--out", "counted", *words).stderr.decode()
