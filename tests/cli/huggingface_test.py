@@ -332,8 +332,8 @@ class HuggingFace(ProgramTest):
         self.assertGreater(timed["tokens_per_s"], 0)
         self.assertNotIn("share_of_stream", timed)
         beside, = self.parsed("bench", "generate", "folder", "--prompt-tokens", 4, "--tokens", 3, "--rounds", 2, "--json")
-        self.assertGreater(beside["share_of_stream"], 0)
-        self.assertGreater(beside["stream_gb_s"], beside["read_gb_s"])  # of weights of a few kilobytes
+        for rate in ("share_of_stream", "stream_gb_s", "read_gb_s"):
+            self.assertGreater(beside[rate], 0)
         said = self.refused("bench", "generate", "folder", "--prompt-tokens", 4000, "--tokens", 3)
         self.assertIn("error E0700", said)
         self.assertIn("--prompt-tokens", said)
