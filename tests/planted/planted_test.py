@@ -143,8 +143,7 @@ class Planted(unittest.TestCase):
 
 
 class Passes(Planted):
-    LEVELS = {"op": ("right", "exact_gelu", "wrong_eps"),
-              "mix": ("right", "exact_gelu", "wrong_eps", "residual_dropped", "attention_scale")}
+    LEVELS = said_in(HERE / "make_dumps.py")["WITH_FUNCTIONS"]
     DUMPS = ("right", "right_running", *all_in("bugs"), *all_in("variants"),
              *(f"{name}-{level}" for level, names in LEVELS.items() for name in names))
 
