@@ -119,7 +119,9 @@ void take_published(GenerateOptions& o, const SavedModel& saved) {
   if (o.beams == 1) {
     SamplingOptions& s = o.sampling;
     take("--repetition-penalty", said.repetition_penalty, s.repetition_penalty);
-    take("--temperature", said.temperature, s.temperature);
+    const bool asks_to_draw = !o.draws.empty() || o.samples > 1;
+    if (said.temperature != 0.0 || !asks_to_draw)
+      take("--temperature", said.temperature, s.temperature);
     if (s.temperature > 0) {
       take("--top-k", said.top_k, s.top_k);
       take("--top-p", said.top_p, s.top_p);

@@ -118,7 +118,9 @@ PublishedDrawing published_drawing(const Path& folder) {
       number_at<double>(config, path, "repetition_penalty", kLeastPenalty, kMost);
   said.max_new_tokens = number_at<std::int64_t>(config, path, "max_new_tokens", 0, kMostTokens);
   const auto draws = config.find("do_sample");
-  if (draws == config.end() || *draws != true) return said;
+  if (draws == config.end()) return said;
+  if (*draws == false) said.temperature = 0;
+  if (*draws != true) return said;
   said.temperature = number_at<double>(config, path, "temperature", 0, kMost);
   said.top_k = number_at<std::int64_t>(config, path, "top_k", 0, INT32_MAX);
   said.top_p = number_at<double>(config, path, "top_p", 0, 1);

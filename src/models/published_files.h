@@ -24,7 +24,8 @@ void forget_token_ids(nlohmann::json& config);
 std::vector<std::int32_t> published_ends(const Path& folder);
 
 // What generation_config.json says of drawing; nothing where it says nothing. temperature to
-// typical_p count only where its do_sample is true, and are absent else.
+// typical_p count only where its do_sample is true, and are absent else; a do_sample that is false
+// is a temperature of 0.
 struct PublishedDrawing {
   std::optional<double> temperature, top_p, min_p, typical_p, repetition_penalty;
   std::optional<std::int64_t> top_k, max_new_tokens;

@@ -322,6 +322,13 @@ class Chat(ProgramTest):
         taken, talk = texts("drawn")
         self.assertEqual(taken, texts("model", "--repetition-penalty", 1.25, "--tokens", 7)[0])
         self.assertEqual(talk.count("--"), 2, talk)
+        one = ["--message", "fox", "--json", "--tokens", 7]
+        self.assertEqual(self.parsed("generate", "drawn", *one)[0]["tokens"],
+                         self.parsed("generate", "model", *one, "--repetition-penalty", 1.25,
+                                     "--temperature", 0)[0]["tokens"])
+        self.assertIn(b"--temperature 0\n", self.aloft("generate", "drawn", *one).stderr)
+        file.write_text(json.dumps({key: value for key, value in said.items() if key != "do_sample"}))
+        self.assertEqual(texts("drawn")[0], texts("model", "--repetition-penalty", 1.25, "--tokens", 7)[0])
         beams = ["--message", "fox", "--beams", 2, "--json"]
         [best] = self.parsed("generate", "drawn", *beams)
         self.assertEqual(best["tokens"], self.parsed("generate", "model", *beams, "--tokens", 7)[0]["tokens"])
