@@ -1,6 +1,7 @@
 #include "data/jsonl_tokens.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -14,6 +15,30 @@ namespace {
 constexpr std::int64_t kDayOfTemplates = 1721952000;
 
 constexpr std::int32_t kAnyId = -1;  // of no token
+
+// What parts of a text from its beginning come to. A part is encoded from the last seam on alone,
+// so that all parts of a long conversation together cost no more than it does.
+struct Prefixes {
+  const Tokenizer& tokenizer;
+  std::string_view text;
+  const std::vector<std::int32_t>& ids;  // of all of it
+  const std::vector<Tokenizer::Seam>& seams;
+
+  // How many of the text's tokens its first `bytes` come to; a token that holds more than these
+  // counts where `with_shared`.
+  std::size_t tokens_before(std::size_t bytes, bool with_shared) const {
+    const auto behind = std::ranges::lower_bound(seams, bytes, {}, &Tokenizer::Seam::byte);
+    const Tokenizer::Seam seam =
+        behind == seams.begin() ? Tokenizer::Seam{0, 0} : *std::prev(behind);
+    const std::vector<std::int32_t> own =
+        tokenizer.encode(text.substr(seam.byte, bytes - seam.byte));
+    const std::size_t most = std::min(own.size(), ids.size() - seam.ids);
+    std::size_t same = 0;
+    while (same < most && own[same] == ids[seam.ids + same]) ++same;
+    const bool is_shared = same < own.size();
+    return seam.ids + (is_shared && with_shared ? std::min(same + 1, ids.size() - seam.ids) : same);
+  }
+};
 
 }  // namespace
 
@@ -100,10 +125,25 @@ void JsonlEncoder::add_messages(const JsonlLine& line) {
   RenderLimits limits;
   limits.now = kDayOfTemplates;
   const RenderedChat chat = render_with_words(form_->form, input, limits);
-  const std::vector<std::int32_t> ids = tokenizer_.encode(chat.text);
+  std::vector<Tokenizer::Seam> seams;
+  const std::vector<std::int32_t> ids = tokenizer_.encode_with_seams(chat.text, seams);
   for (const std::int32_t id : ids) add(id, false);
-  for (const chat::Span& words : chat.generated)
-    if (words.begin < words.end) learn(chat.text, ids, words);
+  const auto ends = ends_of(chat.text, ids);
+  const Prefixes prefixes{tokenizer_, chat.text, ids, seams};
+  for (const chat::Span& words : chat.generated) {
+    if (words.begin >= words.end) continue;
+    std::size_t first = 0, last = 0;  // tokens [first, last)
+    if (ends) {
+      first =
+          static_cast<std::size_t>(std::ranges::upper_bound(*ends, words.begin) - ends->begin());
+      last =
+          static_cast<std::size_t>(std::ranges::lower_bound(*ends, words.end) - ends->begin()) + 1;
+    } else {
+      first = prefixes.tokens_before(words.begin, false);
+      last = prefixes.tokens_before(words.end, true);
+    }
+    for (std::size_t i = first; i < std::min(last, ids.size()); ++i) out_[i] |= kLearntToken;
+  }
 }
 
 // Where in the text each token ends; nothing where the tokens' bytes are not the text's.
@@ -117,31 +157,6 @@ std::optional<std::vector<std::size_t>> JsonlEncoder::ends_of(
     ends.push_back(at += bytes.size());
   }
   return at == text.size() ? std::optional(std::move(ends)) : std::nullopt;
-}
-
-// How many of a text's tokens the part of it that `text` is comes to; a token that holds more than
-// that counts where `with_shared`.
-std::size_t JsonlEncoder::tokens_before(std::string_view text, const std::vector<std::int32_t>& ids,
-                                        bool with_shared) const {
-  const std::vector<std::int32_t> own = tokenizer_.encode(text);
-  const std::size_t most = std::min(own.size(), ids.size());
-  std::size_t same = 0;
-  while (same < most && own[same] == ids[same]) ++same;
-  const bool is_shared = same < own.size();
-  return is_shared && with_shared ? std::min(same + 1, ids.size()) : same;
-}
-
-void JsonlEncoder::learn(std::string_view text, const std::vector<std::int32_t>& ids,
-                         chat::Span words) {
-  std::size_t first = 0, last = 0;  // tokens [first, last)
-  if (const auto ends = ends_of(text, ids)) {
-    first = static_cast<std::size_t>(std::ranges::upper_bound(*ends, words.begin) - ends->begin());
-    last = static_cast<std::size_t>(std::ranges::lower_bound(*ends, words.end) - ends->begin()) + 1;
-  } else {
-    first = tokens_before(text.substr(0, words.begin), ids, false);
-    last = tokens_before(text.substr(0, words.end), ids, true);
-  }
-  for (std::size_t i = first; i < std::min(last, ids.size()); ++i) out_[i] |= kLearntToken;
 }
 
 }  // namespace aloft

@@ -47,11 +47,8 @@ class JsonlEncoder {
   void add_plain(const JsonlLine& line, JsonlKind kind, const std::string& place);
   void add_messages(const JsonlLine& line);
   void add(std::int32_t id, bool is_learnt);
-  void learn(std::string_view text, const std::vector<std::int32_t>& ids, chat::Span words);
   std::optional<std::vector<std::size_t>> ends_of(std::string_view text,
                                                   const std::vector<std::int32_t>& ids) const;
-  std::size_t tokens_before(std::string_view text, const std::vector<std::int32_t>& ids,
-                            bool with_shared) const;
 
   const Tokenizer& tokenizer_;
   const LoadedChatTemplate* form_;

@@ -38,6 +38,19 @@ class Tokenizer {
   virtual void encode_to(std::string_view bytes, std::vector<std::int32_t>& ids) const = 0;
   std::vector<std::int32_t> encode(std::string_view bytes) const;
 
+  // Where a text may be taken apart: what stands before `byte` are the first `ids` of its ids,
+  // whatever part of the text behind it is there, and what stands behind it is encoded as if
+  // nothing stood before it.
+  struct Seam {
+    std::size_t byte, ids;
+  };
+  // encode(), and the seams that it comes by, in their order; none is always right.
+  virtual std::vector<std::int32_t> encode_with_seams(std::string_view bytes,
+                                                      std::vector<Seam>& seams) const {
+    seams.clear();
+    return encode(bytes);
+  }
+
   // What one id stands for; empty for an id that stands for nothing (SentencePiece's <unk>).
   // 0 <= id < vocab_size(), UserError E0502 otherwise.
   std::string_view bytes_of(std::int32_t id) const;

@@ -332,6 +332,42 @@ TEST(HfAddedTokens, TheLongestAtTheLeftmostPlace) {
   EXPECT_EQ(t->encode("bcdb"), (Ids{6, 2}));
 }
 
+// Parts of a text, from its beginning, are what the text is up to the last seam and what is encoded
+// from there on: whatever the tokens' options make of their neighbours.
+TEST(HfAddedTokens, EncodingGoesOnBehindSeams) {
+  Json file = tokenizer_json(bpe({"a", "b", " ", "<", ">", "m", "n", "ab", kMark},
+                                 Json::array({Json::array({"a", "b"})})));
+  file["normalizer"] = {{"type", "Prepend"}, {"prepend", kMark}};
+  const std::string pieces[] = {"<m>", "<n>", "<mn>", "a", "b", "ab", " ", "  ", "<", "m", "<m"};
+  std::size_t seams_seen = 0;
+  for (const char* option : {"", "single_word", "lstrip", "rstrip", "normalized"}) {
+    Json whole = file;
+    for (const auto& [content, id] : {std::pair("<m>", 9), std::pair("<n>", 10)})
+      whole["added_tokens"].push_back(added_token(content, id));
+    whole["added_tokens"].push_back(added_token("<m>a", 11));
+    if (*option) whole["added_tokens"][1][option] = true;
+    const auto t = made_of(whole);
+    std::uint32_t state = 1;
+    for (int round = 0; round < 200; ++round) {
+      std::string text;
+      for (int i = 0; i < 12; ++i)
+        text += pieces[(state = state * 1664525 + 1013904223) / 65536 % std::size(pieces)];
+      std::vector<Tokenizer::Seam> seams;
+      const Ids ids = t->encode_with_seams(text, seams);
+      ASSERT_EQ(ids, t->encode(text)) << option << text;
+      seams_seen += seams.size();
+      for (const auto& seam : seams)
+        for (std::size_t end = seam.byte + 1; end <= text.size(); ++end) {
+          Ids parts(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(seam.ids));
+          t->encode_to(std::string_view(text).substr(seam.byte, end - seam.byte), parts);
+          ASSERT_EQ(parts, t->encode(text.substr(0, end)))
+              << option << ": " << text << " to " << end;
+        }
+    }
+  }
+  EXPECT_GT(seams_seen, 1000u);
+}
+
 TEST(HfMetaspace, TheFirstWordOfTheText) {
   Json file = tokenizer_json(word_level({"a", kMark + "a", "<x>"}));  // 1, 2, 3
   file["added_tokens"].push_back(added_token("<x>", 3));

@@ -185,6 +185,57 @@ TEST_F(JsonLines, TokensAndWhatIsLearntAreThoseOfTransformers) {
   EXPECT_GT(seen, 30u);
 }
 
+// Another one, which counts the bytes that it has encoded.
+class Counting : public Tokenizer {
+ public:
+  explicit Counting(const Tokenizer& own) : own_(own) {}
+  std::string_view kind() const override { return own_.kind(); }
+  std::int32_t vocab_size() const override { return own_.vocab_size(); }
+  void encode_to(std::string_view bytes, std::vector<std::int32_t>& ids) const override {
+    count_ += bytes.size();
+    own_.encode_to(bytes, ids);
+  }
+  std::vector<std::int32_t> encode_with_seams(std::string_view bytes,
+                                              std::vector<Seam>& seams) const override {
+    count_ += bytes.size();
+    return own_.encode_with_seams(bytes, seams);
+  }
+  std::uint64_t fingerprint() const override { return own_.fingerprint(); }
+  void save(const Path& folder) const override { own_.save(folder); }
+  std::size_t count() const { return count_; }
+
+ protected:
+  std::string_view piece(std::int32_t id) const override { return own_.bytes_of(id); }
+
+ private:
+  const Tokenizer& own_;
+  mutable std::size_t count_ = 0;
+};
+
+TEST_F(JsonLines, ALongConversationIsEncodedAFewTimesAndNotForEachTurn) {
+  const Path folder = "tests/fixtures/jsonl/fallback";
+  const auto tokenizer = load_tokenizer(folder);
+  const LoadedChatTemplate form{
+      ChatTemplate("{% for m in messages %}{{ '<s>[' + m.role + '] ' + m.content + ' </s>' }}"
+                   "{% endfor %}{% if add_generation_prompt %}<s>[assistant] {% endif %}",
+                   "turns"),
+      ordered_json::object()};
+  JsonlLine line;
+  constexpr std::size_t kTurns = 40;
+  std::size_t bytes = 0, learnt = 0;
+  for (std::size_t i = 0; i < kTurns; ++i) {
+    const std::string said = "a word " + std::to_string(i);
+    line.messages.push_back({{"role", i % 2 ? "assistant" : "user"}, {"content", said}});
+    bytes += said.size() + std::string("<s>[assistant]  </s>").size();
+  }
+  const Counting counting(*tokenizer);
+  JsonlEncoder encoder(counting, &form);
+  for (const std::uint32_t token : encoder.tokens_of(line, JsonlKind::Messages, "a.jsonl:1"))
+    learnt += token >= kLearntToken;
+  EXPECT_GT(learnt, kTurns);
+  EXPECT_LT(counting.count(), 4 * bytes);
+}
+
 TEST_F(JsonLines, ATemplateOfAnotherTokenizerIsRefused) {
   const LoadedChatTemplate form{ChatTemplate("{{ messages }}", "theirs"),
                                 {{"eos_token", "<|im_end|>"}}};

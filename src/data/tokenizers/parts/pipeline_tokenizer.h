@@ -35,6 +35,9 @@ class PipelineTokenizer : public Tokenizer {
   // Bytes that are not UTF-8 count as U+FFFD. DataError E0501 where the model has no token for a
   // word and none for what is unknown.
   void encode_to(std::string_view bytes, std::vector<std::int32_t>& ids) const override;
+  // Seams: where an added token begins that looks at nothing beside it.
+  std::vector<std::int32_t> encode_with_seams(std::string_view bytes,
+                                              std::vector<Seam>& seams) const override;
   std::string decode(std::span<const std::int32_t> ids) const override;
   std::size_t safe_cut(std::string_view text) const override;
   std::optional<std::int32_t> end_of_text() const override { return end_of_text_; }
