@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "cli/bench_profile.h"
@@ -12,43 +14,62 @@ namespace aloft::cli {
 
 namespace {
 
-constexpr std::int64_t kPairs = 40, kLooks = 4;  // at least
+constexpr std::int64_t kPairs = 40, kRounds = 4;  // at least
 
 // A subject with the random numbers that it draws next: those of the process are one state.
 struct Turn {
   BenchSubject& subject;
   std::array<std::int64_t, 3> random;
-  std::int64_t every = 1;                         // every how many-th step looks
-  std::vector<double> looking = {}, others = {};  // times
+  std::map<Look, std::vector<double>> times = {};  // of steps that have this look
 
   void step() {
-    const bool looks = subject.steps_made() % every == 0;
+    const Look look = subject.look();
     set_random_numbers(random);
     const double start = steady_seconds();
     subject.step();
     const double seconds = steady_seconds() - start;
     random = random_numbers();
-    (looks ? looking : others).push_back(seconds);
+    times[look].push_back(seconds);
   }
-  // Of a step, of which every so many-th looks.
+  std::int64_t count(Look look) const {
+    const auto it = times.find(look);
+    return it == times.end() ? 0 : std::ssize(it->second);
+  }
+  // Of a step in the mean: the medians of steps alike.
   double seconds() const {
-    const auto rest = static_cast<double>(every - 1);
-    return (scalar::upper_median(looking) + rest * scalar::upper_median(others)) / (rest + 1);
+    double all = 0, count = 0;
+    for (const auto& [look, seconds] : times) {
+      const auto own = static_cast<double>(seconds.size());
+      all += own * scalar::upper_median(seconds);
+      count += own;
+    }
+    return all / count;
   }
 };
+
+// The same that nobody looks at, whatever the options and the recipe say.
+BenchOptions without_probe(BenchOptions o) {
+  std::erase_if(o.recipe.set, [](const std::string& text) {
+    const std::string key = parse_override(text).key;
+    return key.starts_with("probe.") || key.starts_with("monitor.");
+  });
+  o.recipe.set.emplace_back("monitor.on=false");
+  o.probe = "none";
+  return o;
+}
 
 }  // namespace
 
 void measure_probe(BenchSubject& subject, const BenchOptions& o, nlohmann::json& result) {
-  Turn on{subject, random_numbers(), o.probe_every};
-  BenchOptions plain = o;
-  plain.probe = "none";
-  const auto other = open_bench(plain);
+  Turn on{subject, random_numbers()};
+  const auto other = open_bench(without_probe(o));
   other->start();
   Turn off{*other, random_numbers()};
   while (other->steps_made() < subject.steps_made()) off.step();
-  off.looking.clear();
-  const std::int64_t pairs = std::max(kPairs, kLooks * o.probe_every);
+  off.times.clear();
+  const std::int64_t round =
+      subject.steps_a_round();  // whole ones, so that each look has its share
+  const std::int64_t pairs = (std::max(kPairs, kRounds * round) + round - 1) / round * round;
   for (std::int64_t pair = 0; pair < pairs; ++pair) {
     // Whoever comes first meets caches that the other left: in turns.
     Turn& first = pair % 2 == 0 ? on : off;
@@ -56,8 +77,8 @@ void measure_probe(BenchSubject& subject, const BenchOptions& o, nlohmann::json&
     for (Turn* turn : {&first, &second}) turn->step();
   }
   result["probe"] = o.probe;
-  result["probe_every"] = o.probe_every;
   result["probe_pairs"] = pairs;
+  result["probe_looks"] = pairs - on.count(Look::Nothing);
   result["probe_cost"] = on.seconds() / off.seconds();
   result["probe_step_ms"] = on.seconds() * 1e3;
   result["probe_step_ms_off"] = off.seconds() * 1e3;

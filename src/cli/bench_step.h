@@ -17,6 +17,7 @@
 #include "frontend/programs.h"
 #include "plan/choices.h"
 #include "precision/recipe.h"
+#include "recipe/recipe.h"
 
 namespace aloft::cli {
 
@@ -59,6 +60,9 @@ class BenchSubject {
   // Of the parameters' bytes, in their order; and how many steps made them what they are.
   virtual std::string parameters_hash() const = 0;
   virtual int steps_made() const = 0;
+  // What the next step is looked at for, and after how many steps that begins anew.
+  virtual Look look() const = 0;
+  virtual std::int64_t steps_a_round() const = 0;
   // Runs of a program a step: above 1 the gradients of several batches are summed.
   virtual int micro_batches() const { return 1; }
 };

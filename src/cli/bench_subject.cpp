@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <optional>
 
 #include "base/error.h"
@@ -127,6 +128,15 @@ class RecipeBench : public BenchSubject {
     return runner_->step(data_->batch(), number).loss;
   }
   int steps_made() const override { return steps_made_; }
+  Look look() const override {
+    return look_at(session_.recipe.probe, steps_made_, session_.recipe.monitor);
+  }
+  std::int64_t steps_a_round() const override {
+    const Recipe& r = session_.recipe;
+    std::int64_t round = r.probe.task == "none" ? 1 : r.probe.every;
+    if (r.probe.histograms) round = std::lcm(round, r.probe.histogram_every);
+    return r.monitor.on ? std::lcm(round, r.monitor.every) : round;
+  }
   std::string parameters_hash() const override {
     Hasher hash;
     for (const VariablePtr& v : session_.model().parameters())

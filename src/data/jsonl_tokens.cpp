@@ -27,9 +27,9 @@ struct Prefixes {
   // How many of the text's tokens its first `bytes` come to; a token that holds more than these
   // counts where `with_shared`.
   std::size_t tokens_before(std::size_t bytes, bool with_shared) const {
-    const auto behind = std::ranges::lower_bound(seams, bytes, {}, &Tokenizer::Seam::byte);
+    const auto behind = std::ranges::upper_bound(seams, bytes, {}, &Tokenizer::Seam::end);
     const Tokenizer::Seam seam =
-        behind == seams.begin() ? Tokenizer::Seam{0, 0} : *std::prev(behind);
+        behind == seams.begin() ? Tokenizer::Seam{0, 0, 0} : *std::prev(behind);
     const std::vector<std::int32_t> own =
         tokenizer.encode(text.substr(seam.byte, bytes - seam.byte));
     const std::size_t most = std::min(own.size(), ids.size() - seam.ids);

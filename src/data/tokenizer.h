@@ -38,11 +38,12 @@ class Tokenizer {
   virtual void encode_to(std::string_view bytes, std::vector<std::int32_t>& ids) const = 0;
   std::vector<std::int32_t> encode(std::string_view bytes) const;
 
-  // Where a text may be taken apart: what stands before `byte` are the first `ids` of its ids,
-  // whatever part of the text behind it is there, and what stands behind it is encoded as if
-  // nothing stood before it.
+  // Where a text may be taken apart: what stands before `byte` are the first `ids` of its ids, and
+  // what stands behind it is encoded as if nothing stood before it. Both hold of every part of the
+  // text that begins where it does and reaches to `end` or further; at a shorter one there is no
+  // seam.
   struct Seam {
-    std::size_t byte, ids;
+    std::size_t byte, end, ids;
   };
   // encode(), and the seams that it comes by, in their order; none is always right.
   virtual std::vector<std::int32_t> encode_with_seams(std::string_view bytes,

@@ -445,8 +445,21 @@ class Probe(ProbeTest):
         self.assertEqual(timed["parameters_hash"], timed["parameters_hash_off"])
         timed = self.parsed("bench", "step", "tiny.toml", "--probe", "statistics", "--probe-every", 10, "--json",
                             "--no-limit", "--steps", 2)[0]
-        self.assertEqual((timed["probe_every"], timed["probe_pairs"]), (10, 40))
+        self.assertEqual((timed["probe_looks"], timed["probe_pairs"]), (4, 40))
         self.assertEqual(timed["parameters_hash"], timed["parameters_hash_off"])
+
+    def test_a_bench_looks_where_the_recipe_says(self):
+        """Whatever is said of the probe is timed, and the other side has none of it."""
+        step = ["bench", "step", "tiny.toml", "--probe", "statistics", "--json", "--no-limit", "--steps", 2]
+        (self.folder / "every.toml").write_text((self.folder / "tiny.toml").read_text() +
+                                                "[probe]\nevery = 4\n[monitor]\non = true\nevery = 2\n")
+        for asked, looks, pairs in ((["--set", "probe.every=5"], 8, 40), (["--set", "probe.histograms=true"], 64, 64),
+                                    (["--set", "probe.every=8", "--set", "probe.histograms=true"], 8, 64)):
+            [timed] = self.parsed(*step, *asked)
+            self.assertEqual((timed["probe_looks"], timed["probe_pairs"]), (looks, pairs), asked)
+            self.assertEqual(timed["parameters_hash"], timed["parameters_hash_off"])
+        [timed] = self.parsed(*step[:2], "every.toml", *step[3:])
+        self.assertEqual((timed["probe_looks"], timed["probe_pairs"]), (20, 40))
 
 
 if __name__ == "__main__":

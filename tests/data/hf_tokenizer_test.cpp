@@ -357,7 +357,7 @@ TEST(HfAddedTokens, EncodingGoesOnBehindSeams) {
       ASSERT_EQ(ids, t->encode(text)) << option << text;
       seams_seen += seams.size();
       for (const auto& seam : seams)
-        for (std::size_t end = seam.byte + 1; end <= text.size(); ++end) {
+        for (std::size_t end = seam.end; end <= text.size(); ++end) {
           Ids parts(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(seam.ids));
           t->encode_to(std::string_view(text).substr(seam.byte, end - seam.byte), parts);
           ASSERT_EQ(parts, t->encode(text.substr(0, end)))

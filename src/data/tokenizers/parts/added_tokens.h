@@ -33,8 +33,8 @@ class TokenFinder {
   void put(std::string_view text, const AddedToken& token);
   bool empty() const { return tokens_.empty(); }
 
-  // Calls between(part, is_first) and found(token, begin) for all of a text, in order; the first
-  // part begins where the text does.
+  // Calls between(part, is_first) and found(token, begin, end) for all of a text, in order; the
+  // first part begins where the text does.
   template <class Between, class Found>
   void walk(std::string_view text, Between between, Found found) const {
     std::size_t told = 0;
@@ -44,7 +44,7 @@ class TokenFinder {
       if (!stands_alone(text, hit)) continue;
       widen(text, told, hit);
       if (told < hit.begin) between(text.substr(told, hit.begin - told), told == 0);
-      found(*hit.token, hit.begin);
+      found(*hit.token, hit.begin, hit.end);
       told = hit.end;
     }
     if (told < text.size()) between(text.substr(told), told == 0);

@@ -98,7 +98,7 @@ void PipelineTokenizer::encode_to(std::string_view bytes, std::vector<std::int32
       unicode::repair(bytes, w.repaired) ? std::string_view(w.repaired) : bytes;
   plain_.walk(
       text, [&](std::string_view part, bool is_first) { encode_part(part, is_first, w, ids); },
-      [&](const AddedToken& token, std::size_t) { ids.push_back(token.id); });
+      [&](const AddedToken& token, std::size_t, std::size_t) { ids.push_back(token.id); });
 }
 
 std::vector<std::int32_t> PipelineTokenizer::encode_with_seams(std::string_view bytes,
@@ -111,8 +111,8 @@ std::vector<std::int32_t> PipelineTokenizer::encode_with_seams(std::string_view 
   std::vector<std::int32_t> ids;
   plain_.walk(
       bytes, [&](std::string_view part, bool is_first) { encode_part(part, is_first, w, ids); },
-      [&](const AddedToken& token, std::size_t begin) {
-        if (!token.single_word && !token.lstrip) seams.push_back({begin, ids.size()});
+      [&](const AddedToken& token, std::size_t begin, std::size_t end) {
+        if (!token.single_word && !token.lstrip) seams.push_back({begin, end, ids.size()});
         ids.push_back(token.id);
       });
   return ids;
@@ -130,7 +130,7 @@ void PipelineTokenizer::encode_part(std::string_view text, bool is_first, Worksp
   normalized_.walk(
       text,
       [&](std::string_view part, bool begins) { encode_words(part, is_first && begins, w, ids); },
-      [&](const AddedToken& token, std::size_t) { ids.push_back(token.id); });
+      [&](const AddedToken& token, std::size_t, std::size_t) { ids.push_back(token.id); });
 }
 
 void PipelineTokenizer::encode_words(std::string_view text, bool is_first, Workspace& w,
