@@ -162,8 +162,8 @@ void EagerTaps::note_call(const EagerEmitter& e, const Node& node, std::span<con
   for (const Tensor& t : in) {
     const VariablePtr& variable = e.cell(t).variable;
     if (variable && variable->cls == StateClass::Gradient) call->takes_sums = true;
-    if (const auto tap = shown_as_.find(cell_of(t)); tap != shown_as_.end())
-      call->operands.push_back(tap->second);
+    const auto tap = shown_as_.find(cell_of(t));
+    call->operands.push_back(tap == shown_as_.end() ? std::string() : tap->second);
   }
   for (std::size_t i = 0; i < results.size(); ++i)
     made_[cell_of(results[i])] = {call, static_cast<int>(i)};

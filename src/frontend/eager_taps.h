@@ -53,8 +53,9 @@ class EagerTaps {
     std::string name = {};  // as a node's identity: "h.0.mlp/gelu_tanh#0"
     Name op = {}, path = {};
     bool has_operands = false;
-    bool takes_sums = false;                 // of gradients of the step's earlier micro-batches
-    std::vector<std::string> operands = {};  // the taps that show them, of those that are shown
+    bool takes_sums = false;  // of gradients of the step's earlier micro-batches
+    // The taps that show its operands, "" of those that are not shown.
+    std::vector<std::string> operands = {};
   };
   struct Shown {
     std::string name;  // the tap's: "statistics:h.0.mlp/gelu_tanh#0"

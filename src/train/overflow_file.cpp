@@ -43,7 +43,8 @@ std::vector<probe::MadeValue> made_values(const EagerTaps& taps, const StepValue
       made.call = by->name;
       made.has_operands = by->has_operands;
       made.takes_sums = by->takes_sums;
-      for (const std::string& tap : by->operands) made.operands.push_back(value_of_tap(tap));
+      for (const std::string& tap : by->operands)
+        if (!tap.empty()) made.operands.push_back(value_of_tap(tap));
     }
     values.push_back(std::move(made));
   }

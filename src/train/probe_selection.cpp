@@ -1,6 +1,7 @@
 #include "train/probe_selection.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -56,11 +57,11 @@ std::pair<std::size_t, std::size_t> range_of(const std::vector<std::string>& sco
 }
 
 // A word of the list is a part of a name as dump.json has it, or a pattern of taps; at level mix
-// what lies in calls of the modules that it names is meant, too.
-bool is_listed(const ProbeSection& probe, const probe::Dump& dump, std::size_t i) {
+// what lies in calls of the modules that it names is meant, too. `value`: the one of this name, or
+// the result of the op that takes it.
+bool is_listed(const ProbeSection& probe, const probe::Dump& dump, const std::string& name,
+               const probe::LookedAt& value) {
   if (probe.list.empty()) return true;
-  const std::string name = dump.data_name(i);
-  const probe::LookedAt& value = dump.values()[i];
   const bool is_of_op = name.starts_with("Torch.");
   return std::ranges::any_of(probe.list, [&](const std::string& word) {
     const bool is_of_taps = probe.level == "op" || is_pattern(word);
@@ -77,16 +78,26 @@ bool selects(const ProbeSection& probe) {
   return !probe.list.empty() || !probe.scope.empty() || !probe.data_mode.empty();
 }
 
-std::vector<bool> selected(const ProbeSection& probe, const probe::Dump& dump) {
+bool Selected::any() const {
+  return std::ranges::find(values, true) != values.end() ||
+         std::ranges::find(taken, true) != taken.end();
+}
+
+Selected selected(const ProbeSection& probe, const probe::Dump& dump) {
   const auto [from, to] = range_of(probe.scope, dump.entries());
-  std::vector<bool> chosen;
-  for (std::size_t i = 0; i < dump.values().size(); ++i) {
-    const std::string name = dump.data_name(i);
-    const auto place = static_cast<std::size_t>(
-        std::ranges::find(dump.entries(), dump.entry_of(i)) - dump.entries().begin());
-    chosen.push_back(place >= from && place < to && fits_mode(name, probe.data_mode) &&
-                     is_listed(probe, dump, i));
-  }
+  std::map<std::string_view, std::size_t> place_of;
+  for (std::size_t i = 0; i < dump.entries().size(); ++i) place_of.emplace(dump.entries()[i], i);
+  const auto is_meant = [&](const std::string& entry, const std::string& name,
+                            const probe::LookedAt& value) {
+    const std::size_t place = place_of.at(entry);
+    return place >= from && place < to && fits_mode(name, probe.data_mode) &&
+           is_listed(probe, dump, name, value);
+  };
+  Selected chosen;
+  for (std::size_t i = 0; i < dump.values().size(); ++i)
+    chosen.values.push_back(is_meant(dump.entry_of(i), dump.data_name(i), dump.values()[i]));
+  for (const probe::Dump::Taken& t : dump.taken())
+    chosen.taken.push_back(t.value && is_meant(t.entry, t.data_name(), dump.values()[t.of]));
   return chosen;
 }
 

@@ -12,8 +12,15 @@ namespace aloft {
 // Whether the section narrows what is written.
 bool selects(const ProbeSection& probe);
 
-// Of each value whether it is meant. UserError E0327 where probe.scope names no entry.
-std::vector<bool> selected(const ProbeSection& probe, const probe::Dump& dump);
+// Which are meant, of all values and of what ops take (Dump::taken()).
+struct Selected {
+  std::vector<bool> values, taken;
+  // Whether a value is among them, at the one place or the other.
+  bool any() const;
+};
+
+// UserError E0327 where probe.scope names no entry.
+Selected selected(const ProbeSection& probe, const probe::Dump& dump);
 
 // UserError E0327: none is meant.
 [[noreturn]] void refuse_empty_selection(const ProbeSection& probe);

@@ -40,7 +40,7 @@ std::uint64_t xor64(std::span<const std::byte> bytes) {
 ProbeTensors::ProbeTensors(const FindTensor& find, const ProbeSection& probe,
                            const probe::Dump& dump)
     : probe_(probe), dump_(dump), sources_(dump.values().size()) {
-  const std::vector<bool> chosen = selected(probe, dump);
+  const std::vector<bool> chosen = selected(probe, dump).values;
   for (std::size_t i = 0; i < sources_.size(); ++i)
     if (chosen[i]) sources_[i] = find(dump.values()[i].name);
   const bool is_any = std::ranges::any_of(

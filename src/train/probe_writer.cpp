@@ -65,9 +65,9 @@ ProbeWriter::Seen ProbeWriter::of(std::vector<probe::LookedAt> values,
   if (probe_.task == "tensor") {
     seen.tensors.emplace(find, probe_, *seen.dump);
   } else if (selects(probe_)) {
-    const std::vector<bool> chosen = selected(probe_, *seen.dump);
-    if (std::ranges::find(chosen, true) == chosen.end()) refuse_empty_selection(probe_);
-    seen.dump->keep(chosen);
+    const Selected chosen = selected(probe_, *seen.dump);
+    if (!chosen.any()) refuse_empty_selection(probe_);
+    seen.dump->keep(chosen.values, chosen.taken);
   }
   seen.construct = text_of(seen.dump->construct());
   seen.stack = text_of(seen.dump->stack());

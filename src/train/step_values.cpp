@@ -10,6 +10,19 @@
 
 namespace aloft {
 
+namespace {
+
+// What the eager call took that made it.
+std::vector<probe::LookedAt::Operand> operands_of(const EagerTaps::Shown& shown) {
+  std::vector<probe::LookedAt::Operand> all;
+  if (!shown.made_by) return all;
+  for (const std::string& tap : shown.made_by->operands)
+    all.push_back({tap.substr(shown_prefix(tap).size())});
+  return all;
+}
+
+}  // namespace
+
 void StepValues::put(probe::LookedAt value, const double* numbers, std::size_t count) {
   value.at = all_.size();
   all_.insert(all_.end(), numbers, numbers + count);
@@ -33,7 +46,7 @@ void StepValues::add(const EagerTaps& taps) {
     const auto numbers = s.cell->buffer.read<double>(0, s.cell->type.max_bytes() / sizeof(double));
     const std::size_t order = s.made_by ? static_cast<std::size_t>(s.made_by->number) + 1 : 0;
     put({s.name.substr(prefix.size()), s.type, 0, s.phase, s.file, s.line, order,
-         numbers.size() > TensorStatistics::kNumbers},
+         numbers.size() > TensorStatistics::kNumbers, operands_of(s)},
         numbers.data(), numbers.size());
   }
 }

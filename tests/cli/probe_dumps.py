@@ -14,7 +14,8 @@ def records(data):
     for entry, parts in data.items():
         for name, part in parts.items():
             for record in part if isinstance(part, list) else part.values():
-                yield entry, name, record
+                if record is not None:  # an operand at which nobody looks
+                    yield entry, name, record
 
 
 STORAGES = {"FloatStorage": "f", "BFloat16Storage": "H"}  # struct's letters

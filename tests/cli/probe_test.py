@@ -70,6 +70,65 @@ class Probe(ProbeTest):
             self.assertEqual(len(dump["data"][f"Torch.linear.{k}.forward"]["output"]), 1)
         self.assertIn("Torch.layer_norm_grad.0.backward", dump["data"])
 
+    def test_ops_have_what_they_take(self):
+        taken = {}
+        for mode in ("graph", "eager"):
+            self.aloft("probe", "run", "tiny.toml", "--out", f"taken-{mode}", "--level", "op", "--set",
+                       f'train.mode="{mode}"')
+            taken[mode] = self.dump(f"taken-{mode}")
+        data, taps = taken["graph"]["data"], taken["graph"]["taps"]
+        given = {tap: record for entry, names in taps.items() for tap, record in zip(names, data[entry]["output"])}
+
+        def takes(tap, dump=taken["graph"]):
+            entry = next(entry for entry, names in dump["taps"].items() if tap in names)
+            return dump["data"][entry]["input_args" if entry.endswith("forward") else "input"]
+        # In the op's order; null where it is an integer, or nobody looks at it at this level.
+        self.assertEqual(takes("wte/embedding#0"), [None, None])
+        self.assertEqual(takes("/add#0"), [given["wte/embedding#0"], given["wpe/embedding#0"]])
+        self.assertEqual(takes("h.0.attn.c_attn/linear#0"), [given["h.0.ln_1/layer_norm#0"], None, None])
+        self.assertEqual(takes("h.0.attn/attention_qkv#0"), [given["h.0.attn.c_attn/linear#0"]])
+        # Of two ops that run as one, what each of them takes.
+        self.assertEqual(takes("h.0/add#0"), [given["/add#0"], given["h.0.attn.c_proj/linear#0"]])
+        self.assertEqual(takes("h.0.ln_2/layer_norm#0"), [given["h.0/add#0"], None, None])
+        self.assertEqual(takes("h.0.mlp/gelu_tanh#0"), [given["h.0.mlp.c_fc/linear#0"]])
+        # Of the backward pass gradients: not the activations that they meet.
+        self.assertEqual(takes("h.0.mlp/gelu_tanh_grad.backward#0"),
+                         [{**given["h.0.mlp.c_proj/matmul.backward#0"], "requires_grad": False}])
+        self.assertEqual(takes("h.0.mlp.c_proj/matmul.backward#1"),
+                         [given[next(tap for tap in ("h.0.mlp.c_proj/reshape.backward#0",
+                                                     "h.0.mlp.c_proj/reshape.backward#1",
+                                                     "h.0.mlp.c_proj/reshape.backward#2")
+                                     if given[tap]["Norm"] == given["ln_f/layer_norm_grad.backward#0"]["Norm"])]])
+        # An eager step takes the same, and has all of it.
+        for names in taps.values():
+            if "cross_entropy" in names[0]:
+                continue  # fused with the head
+            own, other = takes(names[0]), takes(names[0], taken["eager"])
+            if "sum.backward" in names[0]:  # a sum in a loop takes what it is a reshape of
+                own, other = ([{**r, "shape": math.prod(r["shape"])} for r in of] for of in (own, other))
+            if "add.backward" in names[0]:  # in either order
+                own, other = ([r for r in of if r is not None] for of in (own, other))
+                self.assertTrue(all(record in other for record in own), names)
+            else:
+                self.assertEqual(own, other, names)
+        self.assertNotIn(None, takes("wte/add.backward#0", taken["eager"]))
+
+    def test_operands_are_chosen(self):
+        def entries(out, *said, task="statistics"):
+            self.aloft("probe", "run", "tiny.toml", "--out", out, "--level", "op", "--task", task,
+                       *(word for key in said for word in ("--set", "probe." + key)))
+            return self.dump(out)["data"]
+        whole = entries("all-taken")["Torch.gelu_tanh.0.forward"]
+        alone = entries("taken-alone", 'list=["op:gelu_tanh"]', 'data_mode=["input"]')
+        self.assertEqual(alone, {"Torch.gelu_tanh.0.forward": {**whole, "output": []}})
+        given = entries("given-alone", 'list=["op:gelu_tanh"]', 'data_mode=["output"]')
+        self.assertEqual(given, {"Torch.gelu_tanh.0.forward": {**whole, "input_args": []}})
+        # The file of an operand is that of what gives it, where that is written.
+        files = entries("taken-files", 'list=["op:gelu_tanh", "h.0.mlp.c_fc/linear"]', task="tensor")
+        self.assertEqual(files["Torch.gelu_tanh.0.forward"]["input_args"][0]["data_name"],
+                         files["Torch.linear.2.forward"]["output"][0]["data_name"])
+        self.assertNotIn("data_name", files["Torch.linear.2.forward"]["input_args"][0])
+
     def test_steps_are_chosen(self):
         self.aloft("train", "tiny.toml", "--out", "some", "--probe", "statistics", "--set", "probe.at=[1, 3]")
         self.assertEqual({path.name for path in (self.folder / "some/probe").glob("step*")}, {"step1", "step3"})
@@ -412,7 +471,16 @@ class Probe(ProbeTest):
             self.aloft("probe", "run", "tiny.toml", "--out", f"level-{level}", "--level", level)
         modules, ops, both = (self.dump(f"level-{level}") for level in ("module", "op", "mix"))
         self.assertEqual(both["level"], "mix")
-        self.assertEqual(both["data"], {**modules["data"], **ops["data"]})
+        # Ops have their parameters, too, and what the step is given, where somebody looks at them.
+        alike = {entry: {**parts, "input_args": both["data"][entry]["input_args"]} if "input_args" in parts else parts
+                 for entry, parts in ops["data"].items()}
+        self.assertEqual(both["data"], {**modules["data"], **alike})
+        for entry, parts in ops["data"].items():
+            for own, known in zip(parts.get("input_args", []), both["data"][entry].get("input_args", []), strict=True):
+                self.assertIn(own, (None, known), entry)
+        linear = both["data"]["Torch.linear.2.forward"]["input_args"]
+        module = both["data"]["Module.h.0.mlp.c_fc.Linear.forward.0"]
+        self.assertEqual(linear, [*module["input_args"], module["parameters"]["weight"], module["parameters"]["bias"]])
         construct = self.dump("level-mix", 0, "construct")
         self.assertEqual(construct["Module.h.0.mlp.c_fc.Linear.forward.0"], "Module.h.0.mlp.MLP.forward.0")
         self.assertEqual(construct["Torch.gelu_tanh.0.forward"], "Module.h.0.mlp.MLP.forward.0")

@@ -40,8 +40,10 @@ double apart(const Record& a, const Record& b) {
   return d ? d->size : 1;
 }
 
-// Nothing where one of the two has no record of what it was fed.
+// Nothing where one of the two has no record of what it was fed, or, as an op of Aloft's, perhaps
+// not of all.
 std::optional<bool> are_fed_alike(const Entry& a, const Entry& b) {
+  if (!a.tap.empty() || !b.tap.empty()) return std::nullopt;
   const auto ours = floats_of(a, Part::Input), theirs = floats_of(b, Part::Input);
   if (ours.empty() || ours.size() != theirs.size()) return std::nullopt;
   const auto are_alike = [&](bool exchanged) {

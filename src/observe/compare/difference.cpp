@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "observe/compare/noise.h"
+#include "observe/compare/operand_pairs.h"
 #include "observe/compare/repeated.h"
 #include "types/float_step.h"
 
@@ -152,9 +153,13 @@ class Judge {
 
   void look(const Moment& m, std::vector<Compared>& all) {
     if (!m.entry->bench) return look_for_more(m, all);
-    const bool has_own_inputs = std::ranges::any_of(m.entry->records, [](const RecordPair& r) {
-      return r.npu && r.bench && r.npu->part == Part::Input && is_float(*r.npu);
-    });
+    // Of what an op of Aloft's takes a dump may have a part: it is looked at with what the op
+    // gives, and does not say how far that may be off.
+    const bool is_op = is_of_ops(*m.entry->npu, *m.entry->bench);
+    const bool has_own_inputs =
+        !is_op && std::ranges::any_of(m.entry->records, [](const RecordPair& r) {
+          return r.npu && r.bench && r.npu->part == Part::Input && is_float(*r.npu);
+        });
     const bool is_update = m.entry->npu->direction == Direction::ParametersUpdate;
     if (m.entry->npu->direction != Direction::Forward)
       begin_backward();
@@ -166,7 +171,7 @@ class Judge {
     for (const RecordPair& r : m.entry->records) {
       if (!r.npu || !r.bench) continue;
       const bool is_given = r.npu->part != Part::Input && r.npu->part != Part::Parameter;
-      if (is_given != m.gives) continue;
+      if (is_op ? !m.gives : is_given != m.gives) continue;
       const double factor = factor_of(*m.entry, r);
       const double taken = has_own_inputs ? std::max(inputs, taken_around(m)) : seen_;
       auto judged = judge(m, r, factor, taken);

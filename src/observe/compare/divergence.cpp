@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "observe/compare/noise.h"
+#include "observe/compare/operand_pairs.h"
 #include "observe/compare/remarks.h"
 
 namespace aloft::compare {
@@ -108,7 +109,8 @@ std::string subject_of(const Compared& c) {
   if (r.part == Part::Update) return fmt::format("what the update adds to {}.{}", call, r.own);
   if (r.part == Part::Gradient) return fmt::format("the gradient of {}.{}", call, r.own);
   // Aloft's ops of the backward pass give what they give, be it a gradient or not.
-  if (!e.tap.empty()) return fmt::format("what {} gives ({})", call, r.own);
+  if (!e.tap.empty())
+    return fmt::format("what {} {} ({})", call, r.part == Part::Input ? "takes" : "gives", r.own);
   const bool is_taken = (r.part == Part::Input) == is_forward(e);
   return fmt::format("{}what {} {} ({})", is_forward(e) ? "" : "the gradient of ", call,
                      is_taken ? "takes" : "gives", r.own);
@@ -328,7 +330,7 @@ Divergence of_records(const std::vector<Compared>& all, std::vector<Compared>::c
     d.sentence += " " + size_of(*it);
   if (d.place == "data") d.sentence += data_remark(all, *it);
   d.arguments = lone_arguments(all, *it, d.module);
-  d.sentence += argument_remark(d.arguments);
+  d.sentence += operand_remark(all, *it) + argument_remark(d.arguments);
   if (d.place == "forward" && it->records.npu->part == Part::Output)
     if (const auto ratio = common_ratio(*it))
       d.sentence += fmt::format(

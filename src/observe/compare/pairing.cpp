@@ -15,6 +15,7 @@
 #include "observe/compare/fused_modules.h"
 #include "observe/compare/mapped_modules.h"
 #include "observe/compare/module_tree.h"
+#include "observe/compare/operand_pairs.h"
 
 namespace aloft::compare {
 
@@ -141,6 +142,7 @@ std::vector<RecordPair> pair_records(const Entry& npu, const Entry& bench,
   std::set<const Record*> taken = mapped.targets();
   const auto pair_first = [&](RecordPair& pair, std::string_view by, const auto& fits) {
     if (pair.bench) return;
+    if (is_operand(npu, bench, *pair.npu)) return;
     for (const Record& b : bench.records) {
       if (b.part != pair.npu->part || taken.contains(&b) || !fits(*pair.npu, b)) continue;
       pair.bench = &b;
@@ -171,6 +173,7 @@ std::vector<RecordPair> pair_records(const Entry& npu, const Entry& bench,
       return !is_named(n.part) && n.own == b.own && n.is_tensor == b.is_tensor &&
              is_float(n) == is_float(b);
     });
+  if (is_of_ops(npu, bench)) pair_operands(npu, bench, pairs, taken);
   if (commutes(npu)) exchange_operands(npu, pairs);
   for (const Record& b : bench.records)
     if (!taken.contains(&b)) pairs.push_back({nullptr, &b});

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "base/error.h"
@@ -74,12 +76,6 @@ std::string function_of(std::string_view name) {
   return std::string(name.substr(0, name.find_first_of("/#")));
 }
 
-// "h.0/layer_norm#0" of "h.0/layer_norm#0.1", its second result.
-std::string_view call_of(std::string_view name) {
-  const std::size_t count = name.rfind('#');
-  return name.substr(0, name.find('.', std::min(count, name.size())));
-}
-
 std::string_view parent_of(std::string_view path) {
   const std::size_t dot = path.rfind('.');
   return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
@@ -125,9 +121,54 @@ Dump::Dump(std::vector<LookedAt> values, const std::vector<DumpedModule>& module
     const std::string& entry = places_.back().entry;
     if (std::ranges::find(entries_, entry) == entries_.end()) entries_.push_back(entry);
   }
+  note_taken();
   if (level_ == "mix") order_entries();
   chosen_.assign(values_.size(), true);
+  chosen_taken_.assign(taken_.size(), true);
 }
+
+// Which values are gradients, of those that the backward pass computes: what is made of one, and
+// not, say, an activation in another shape. What is made of nothing that is seen is one, too.
+std::vector<bool> Dump::gradients() const {
+  std::vector<std::size_t> in_order(values_.size());
+  std::iota(in_order.begin(), in_order.end(), std::size_t{0});
+  std::ranges::stable_sort(in_order, {}, [&](std::size_t i) { return values_[i].order; });
+  std::vector<bool> are(values_.size(), false);
+  for (const std::size_t i : in_order) {
+    const LookedAt& value = values_[i];
+    if (value.phase != Phase::Backward || !has_part(value.name, ".backward#")) continue;
+    bool takes_others = false;
+    for (const LookedAt::Operand& operand : value.operands) {
+      const auto known = place_of_.find(operand.name);
+      const bool is_known = known != place_of_.end();
+      if (is_known ? are[known->second] : operand.is_backward) are[i] = true;
+      takes_others = takes_others || is_known;
+    }
+    if (!takes_others || has_part(value.name, "_grad.backward#")) are[i] = true;
+  }
+  return are;
+}
+
+void Dump::note_taken() {
+  for (std::size_t i = 0; i < values_.size(); ++i) place_of_.emplace(values_[i].name, i);
+  const std::vector<bool> are_gradients = gradients();
+  std::set<std::string_view> known;  // results of one call have the same operands
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    const Place& place = places_[i];
+    if (!is_op(place.entry) || !known.insert(place.entry).second) continue;
+    const bool is_forward = has_part(place.entry, kForward);
+    std::size_t number = 0;
+    for (const LookedAt::Operand& operand : values_[i].operands) {
+      const auto at = place_of_.find(operand.name);
+      std::optional<std::size_t> value;
+      if (at != place_of_.end()) value = at->second;
+      if (!is_forward && !(value ? are_gradients[*value] : operand.is_backward)) continue;
+      taken_.push_back({place.entry, is_forward ? "input_args" : "input", number++, value, i});
+    }
+  }
+}
+
+std::string Dump::Taken::data_name() const { return entry + ".input." + std::to_string(number); }
 
 // msprobe writes a call where it ends: a module behind the ops in it, and before those that follow.
 // Modules that end with the same op stay in the order in which they end.
@@ -164,14 +205,17 @@ void Dump::order_entries() {
   for (Placed& p : placed) entries_.push_back(std::move(p.entry));
 }
 
-void Dump::keep(const std::vector<bool>& chosen) {
-  ensure(chosen.size() == values_.size(), "each value is chosen or not");
+void Dump::keep(const std::vector<bool>& chosen, const std::vector<bool>& taken) {
+  ensure(chosen.size() == values_.size() && taken.size() == taken_.size(),
+         "each value is chosen or not");
   chosen_ = chosen;
-  std::erase_if(entries_, [&](const std::string& entry) {
-    for (std::size_t i = 0; i < places_.size(); ++i)
-      if (chosen_[i] && places_[i].entry == entry) return false;
-    return true;
-  });
+  chosen_taken_ = taken;
+  std::set<std::string_view> kept;
+  for (std::size_t i = 0; i < places_.size(); ++i)
+    if (chosen_[i]) kept.insert(places_[i].entry);
+  for (std::size_t i = 0; i < taken_.size(); ++i)
+    if (chosen_taken_[i] && taken_[i].value) kept.insert(taken_[i].entry);
+  std::erase_if(entries_, [&](const std::string& entry) { return !kept.contains(entry); });
 }
 
 std::string Dump::class_of(std::string_view path) const {
@@ -258,8 +302,7 @@ nlohmann::ordered_json Dump::structure() const {
   });
 }
 
-nlohmann::ordered_json Dump::with_records(
-    const char* task, const std::function<nlohmann::ordered_json(std::size_t)>& record_at) const {
+nlohmann::ordered_json Dump::with_records(const char* task, const RecordAt& record_at) const {
   Json data = Json::object();
   for (const std::string& entry : entries_) data[entry] = empty_entry(entry);
   for (std::size_t i = 0; i < values_.size(); ++i) {
@@ -274,6 +317,7 @@ nlohmann::ordered_json Dump::with_records(
     else
       entry[place.list][place.parameter] = std::move(record);
   }
+  put_taken(data, record_at);
   Json dump = {{"task", task},
                {"level", level_ == "module" ? "L0"
                          : level_ == "op"   ? "L1"
@@ -283,6 +327,24 @@ nlohmann::ordered_json Dump::with_records(
                {"data", std::move(data)}};
   if (Json names = taps(); !names.empty()) dump["taps"] = std::move(names);
   return dump;
+}
+
+// Records that stand elsewhere already, once more; null where there is none, so that those behind
+// it keep their places.
+void Dump::put_taken(nlohmann::ordered_json& data, const RecordAt& record_at) const {
+  for (std::size_t i = 0; i < taken_.size(); ++i) {
+    const Taken& t = taken_[i];
+    if (!data.contains(t.entry)) continue;
+    Json& list = data[t.entry][t.list];
+    while (list.size() < t.number) list.push_back(nullptr);
+    if (!chosen_taken_[i]) continue;
+    Json record;
+    if (t.value) {
+      record = record_at(*t.value);
+      if (t.list == "input") record["requires_grad"] = false;
+    }
+    list.push_back(std::move(record));
+  }
 }
 
 // What results of ops are called, in the order of their entries, which do not say where they are

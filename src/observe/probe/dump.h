@@ -4,7 +4,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,8 +37,21 @@ class Dump {
   // `modules`: all of the model; `level`: "module" (msprobe's L0), "op" (L1) or "mix".
   Dump(std::vector<LookedAt> values, const std::vector<DumpedModule>& modules, std::string level);
 
-  // From here on these values alone are written, and entries that have one.
-  void keep(const std::vector<bool>& chosen);
+  // What an op takes, in its entry's order: the record of a value that is looked at elsewhere, or
+  // nothing, where nobody looks at it. Of an op of the backward pass gradients alone, as msprobe
+  // has it.
+  struct Taken {
+    std::string entry, list;
+    std::size_t number = 0;            // its place in that list
+    std::optional<std::size_t> value;  // the number of the value
+    std::size_t of = 0;                // of the op's first result
+    std::string data_name() const;     // "Torch.linear.0.forward.input.1"
+  };
+  const std::vector<Taken>& taken() const { return taken_; }
+
+  // From here on these values alone are written, and of what ops take this, and entries that have
+  // any.
+  void keep(const std::vector<bool>& chosen, const std::vector<bool>& taken);
 
   // Of a step that left these numbers. A number that JSON has none for is text: "nan", "inf".
   // `add`, where it is given, adds to the record of value number `i`.
@@ -63,12 +78,15 @@ class Dump {
     std::string entry, list, parameter = {};
     bool requires_grad = false;
   };
-  nlohmann::ordered_json with_records(
-      const char* task, const std::function<nlohmann::ordered_json(std::size_t)>& record) const;
+  using RecordAt = std::function<nlohmann::ordered_json(std::size_t i)>;
+  nlohmann::ordered_json with_records(const char* task, const RecordAt& record_at) const;
+  void put_taken(nlohmann::ordered_json& data, const RecordAt& record_at) const;
   nlohmann::ordered_json taps() const;
   Place place_of_call(std::string_view name) const;
   Place place_of_parameter(std::string_view name) const;
   Place place_of_op(const LookedAt& value);
+  void note_taken();
+  std::vector<bool> gradients() const;
   void order_entries();
   nlohmann::ordered_json parent_of_call(std::string_view path, std::string_view direction,
                                         const std::string& call) const;
@@ -76,8 +94,11 @@ class Dump {
   std::vector<LookedAt> values_;
   std::vector<DumpedModule> modules_;
   std::string level_;
-  std::vector<Place> places_;                           // of each value
-  std::vector<bool> chosen_;                            // each that is written
+  std::vector<Place> places_;  // of each value
+  std::vector<bool> chosen_;   // each that is written
+  std::vector<Taken> taken_;
+  std::vector<bool> chosen_taken_;                      // each that is written
+  std::map<std::string, std::size_t> place_of_;         // of each value, by name
   std::vector<std::string> entries_;                    // in order of appearance
   std::vector<std::pair<std::string, int>> op_counts_;  // calls of each op and phase, less one
   std::string last_call_;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "observe/probe/operands.h"
 
 namespace aloft::probe {
 
@@ -55,6 +56,11 @@ std::map<int, std::size_t> places_in(const Program& program, int all) {
 
 }  // namespace
 
+std::string_view call_of(std::string_view name) {
+  const std::size_t count = name.rfind('#');
+  return name.substr(0, name.find('.', std::min(count, name.size())));
+}
+
 std::vector<LookedAt> looked_at_in(const Program& program) {
   std::vector<LookedAt> values;
   const NamedRef* all = output_named(program, kAllStatistics);
@@ -73,6 +79,7 @@ std::vector<LookedAt> looked_at_in(const Program& program) {
                       i.file, i.line, taker->second.instruction,
                       o.ref.type.shape.max_numel() > std::int64_t{TensorStatistics::kNumbers}});
   }
+  note_operands(program, values);
   return values;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plan/plan.h"
@@ -17,6 +18,13 @@ namespace aloft::probe {
 
 // A value that a program takes statistics of.
 struct LookedAt {
+  // What the op takes that gives it: the name of a value that is looked at, "" of another one.
+  struct Operand {
+    std::string name;
+    bool is_backward = false;  // the backward pass computes it
+
+    friend bool operator==(const Operand&, const Operand&) = default;
+  };
   std::string name;    // its tap's, without what stands in front: "h.0.mlp/gelu_tanh#0"
   TensorType type;     // of the value; its outermost length may be a symbol
   std::size_t at = 0;  // where its numbers begin in the program's output kAllStatistics
@@ -25,7 +33,11 @@ struct LookedAt {
   int line = 0;
   std::size_t order = 0;       // of what computes it: the number of the instruction, or eager call
   bool has_exponents = false;  // the counts of exponents stand behind the numbers
+  std::vector<Operand> operands = {};  // of an op's result, in the op's order
 };
+
+// "h.0/layer_norm#0" of "h.0/layer_norm#0.1", its second result.
+std::string_view call_of(std::string_view name);
 
 // In the order of the program's outputs; several names may stand for one value. Nothing where the
 // program takes no statistics.
