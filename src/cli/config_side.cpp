@@ -304,7 +304,8 @@ Side side_of(const std::string& path, const SideOptions& o) {
     throw UserError("E0718", "nothing that says how a run is made")
         .at(path)
         .need(
-            "a recipe (*.toml), the folder of a run, a file *.sh, *.yaml or *.json, a zip file of "
+            "a recipe (*.toml), the folder of a run, a file *.sh, *.py, *.yaml or *.json, a zip "
+            "file of "
             "`msprobe config_check`, or weights: *.safetensors, *.pt, a folder with a model");
   }
   side.name = path;

@@ -5,8 +5,11 @@
 
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "base/output.h"
+#include "base/text.h"
+#include "cli/shared_options.h"
 #include "cli/table.h"
 #include "train/acc_check.h"
 
@@ -17,7 +20,10 @@ namespace {
 struct Options {
   std::string dump, out = "checked";
   std::vector<std::string> list;
+  bool as_json = false;
 };
+
+constexpr std::size_t kMostNames = 5;
 
 // Of an op: how many calls, how many of them not right, the largest of their figures.
 struct OfOp {
@@ -57,16 +63,32 @@ std::string text_of(const CheckedCall& call) {
                             a.why, failed->type, a.worst, a.worst_result, a.worst_meaning);
 }
 
+// How many entries there are, and which of them nothing is said of; "" where each is judged.
+std::string text_of_unjudged(const CheckedDump& dump) {
+  const std::size_t without = dump.unjudged.size();
+  if (without == 0) return "";
+  std::vector<std::string> names;
+  for (const CheckedDump::Unjudged& u : dump.unjudged)
+    if (names.size() < kMostNames) names.push_back(u.entry);
+  return fmt::format("{} entries, {} of them with a `call`; not judged: {}{}\n",
+                     dump.calls.size() + without, dump.calls.size(), join(names, ", "),
+                     without > kMostNames ? fmt::format(" and {} more", without - kMostNames) : "");
+}
+
 ExitCode check(const Options& o) {
-  const std::vector<CheckedCall> calls = check_calls(o.dump, o.list);
-  write_checked(calls, o.out);
+  const CheckedDump dump = check_calls(o.dump, o.list);
+  const std::vector<CheckedCall>& calls = dump.calls;
+  write_checked(dump, o.out);
   std::size_t wrong = 0;
   for (const CheckedCall& call : calls) {
     if (call.is_passed()) continue;
-    if (wrong++ < 20) print_result("{}\n", text_of(call));
+    if (wrong++ < 20 && !o.as_json) print_result("{}\n", text_of(call));
   }
-  print_result("{}\n{} calls, {} of them not as their ops mean\n", table_of_ops(calls),
-               calls.size(), wrong);
+  if (o.as_json)
+    print_result("{}\n", json_of(dump).dump(1));
+  else
+    print_result("{}\n{}{} calls, {} of them not as their ops mean\n", table_of_ops(calls),
+                 text_of_unjudged(dump), calls.size(), wrong);
   print_talk("  {}\n", (Path(o.out) / "accuracy_checking_details.csv").string());
   if (wrong > 0)
     throw DivergedError("E0864", "calls gave other results than their ops mean")
@@ -84,6 +106,7 @@ Action probe_acc_check(CLI::App& app) {
   app.add_option("--out", o->out, "folder of the results")->capture_default_str();
   app.add_option("--list", o->list, "only calls whose names have one of these parts")
       ->delimiter(',');
+  add_json(app, o->as_json, "what accuracy_checking.json has");
   return [o] { return check(*o); };
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -116,6 +117,26 @@ void need_something_in_common(const Options& o, const std::vector<Section>& sect
       .advice("look whether the paths are the ones that are meant, or at other --checks");
 }
 
+// Where stdout is a terminal whose owner has not asked for none (no-color.org), the levels that
+// lines begin with get a colour: red, yellow.
+std::string in_colours(const std::string& text) {
+  const char* const none = std::getenv("NO_COLOR");
+  if (!is_terminal(Output::Out) || (none && *none)) return text;
+  std::string out;
+  for (const std::string_view line : split(text, '\n')) {
+    if (!out.empty()) out += '\n';
+    std::size_t colored = 0;
+    for (const auto& [level, code] : {std::pair(Level::Error, "31"), {Level::Warning, "33"}}) {
+      const std::string_view word = name_of(level);
+      if (!line.starts_with(word)) continue;
+      out += fmt::format("\x1b[{}m{}\x1b[0m", code, word);
+      colored = word.size();
+    }
+    out += line.substr(colored);
+  }
+  return out;
+}
+
 void print_table(const std::vector<Section>& sections, bool shows_all) {
   std::vector<std::vector<std::string>> rows = {{"", "what", "A", "B", "what to do"}};
   for (const Level level : {Level::Error, Level::Warning, Level::Pass})
@@ -123,8 +144,8 @@ void print_table(const std::vector<Section>& sections, bool shows_all) {
       if (level != Level::Pass || shows_all) add_rows(s, level, shows_all, rows);
   std::string counts;
   for (const Section& s : sections) counts += (counts.empty() ? "" : ", ") + counts_of(s);
-  if (rows.size() > 1) print_result("{}", table(rows));
-  print_result("{}: {}\n", name_of(verdict(sections)), counts);
+  if (rows.size() > 1) print_result("{}", in_colours(table(rows)));
+  print_result("{}\n", in_colours(fmt::format("{}: {}", name_of(verdict(sections)), counts)));
 }
 
 // "3 errors, 1 warning"
@@ -173,8 +194,8 @@ ExitCode check(const Options& o) {
 Action probe_check_config(CLI::App& app) {
   auto o = std::make_shared<Options>();
   const char* const what =
-      "a recipe, the folder of a run, a file of settings (*.sh, *.yaml, *.json), a zip file of "
-      "msprobe config_check, or weights (*.safetensors, *.pt, a folder with a model)";
+      "a recipe, the folder of a run, a file of settings (*.sh, *.py, *.yaml, *.json), a zip "
+      "file of msprobe config_check, or weights (*.safetensors, *.pt, a folder with a model)";
   app.add_option("a", o->a, std::string("the one side: ") + what)->required();
   app.add_option("b", o->b, "the other side, the run that is looked at");
   add_results_folder(app, o->out);

@@ -22,7 +22,7 @@ struct TermNames {
 };
 
 template <IsTerm T>
-std::string text_of(const T& term, const TermNames& names, int outer = 0);
+std::string text_of(const T& term, const TermNames& names);
 
 // A function's name in a text.
 constexpr std::string_view name_of(TermOp op) {
@@ -100,95 +100,116 @@ constexpr std::string_view name_of(FormulaName name) {
   return "?";
 }
 
-// Inside: how text_of() writes each kind of term; `outer` binds as strongly as what stands around.
+// Inside: a term's text, and how strongly its outermost sign binds: kLoosest of what is bracketed
+// in whatever it is a part of, kTightest of what nowhere is.
+struct WrittenTerm {
+  static constexpr int kLoosest = 0, kLogic = 1, kCondition = 2, kSum = 3, kProduct = 4, kSign = 5,
+                       kTightest = 6;
+  std::string text;
+  int binds = kTightest;
+
+  // As a part of what binds so strongly.
+  std::string inside(int outer) && { return outer > binds ? "(" + text + ")" : std::move(text); }
+};
+
+template <IsTerm T>
+WrittenTerm written(const T& term, const TermNames& names);
+
+// Inside: how text_of() writes each kind of term.
 struct TermWriter {
   const TermNames& names;
 
   template <int i>
-  std::string write(Var<i>, int) const {
-    return std::string(names.vars.at(i));
+  WrittenTerm write(Var<i>) const {
+    return {std::string(names.vars.at(i))};
   }
   template <int i>
-  std::string write(Flag<i>, int) const {
-    return std::string(names.flags.at(i));
+  WrittenTerm write(Flag<i>) const {
+    return {std::string(names.flags.at(i))};
   }
-  std::string write(Zero, int) const { return "0"; }
-  std::string write(const Constant& c, int) const {
+  WrittenTerm write(Zero) const { return {"0"}; }
+  WrittenTerm write(const Constant& c) const {
     char text[32];
     const auto end = std::to_chars(text, text + sizeof text, c.value).ptr;
-    return {text, end};
+    return {{text, end}};
   }
   template <class Tag>
-  std::string write(Bound<Tag>, int outer) const {
+  WrittenTerm write(Bound<Tag>) const {
     for (const auto& [tag, text] : names.bound)
-      if (tag == &kTagAddress<Tag>) return outer > 0 ? "(" + text + ")" : text;
-    return "?";
+      if (tag == &kTagAddress<Tag>) return {text, WrittenTerm::kLoosest};
+    return {"?"};
   }
   template <class Tag, class Part, class Body>
-  std::string write(const Let<Tag, Part, Body>& let, int outer) const {
+  WrittenTerm write(const Let<Tag, Part, Body>& let) const {
     TermNames inner = names;
     inner.bound.emplace_back(&kTagAddress<Tag>, text_of(let.part, names));
-    return text_of(let.body, inner, outer);
+    return written(let.body, inner);
   }
   template <TermOp op, class A>
-  std::string write(const Apply<op, A>& a, int) const {
-    const auto inner = [&](int binds) { return text_of(std::get<0>(a.in), names, binds); };
-    if constexpr (op == TermOp::Neg) return "-" + inner(kSign);
-    if constexpr (op == TermOp::Abs) return "|" + inner(0) + "|";
-    if constexpr (op == TermOp::Inverse) return "1 / " + inner(kSign);
-    return std::string(name_of(op)) + "(" + inner(0) + ")";
+  WrittenTerm write(const Apply<op, A>& a) const {
+    const auto inner = [&](int binds) { return part(std::get<0>(a.in), binds); };
+    if constexpr (op == TermOp::Neg) return {"-" + inner(WrittenTerm::kSign)};
+    if constexpr (op == TermOp::Abs) return {"|" + inner(0) + "|"};
+    if constexpr (op == TermOp::Inverse) return {"1 / " + inner(WrittenTerm::kSign)};
+    return {std::string(name_of(op)) + "(" + inner(0) + ")"};
   }
   template <FormulaName kName, class Formula, class In>
-  std::string write(const Named<kName, Formula, In>& named, int) const {
-    return std::string(name_of(kName)) + "(" + text_of(named.in, names) + ")";
+  WrittenTerm write(const Named<kName, Formula, In>& named) const {
+    return {std::string(name_of(kName)) + "(" + text_of(named.in, names) + ")"};
   }
   template <TermOp op, class A, class B>
-  std::string write(const Apply<op, A, B>& a, int outer) const {
+  WrittenTerm write(const Apply<op, A, B>& a) const {
+    using W = WrittenTerm;
     // What stands right of - or / is bracketed where it binds no more strongly.
-    const auto text = [&](const char* sign, int binds, int right) {
-      const std::string both = text_of(std::get<0>(a.in), names, binds) + sign +
-                               text_of(std::get<1>(a.in), names, right);
-      return outer > binds ? "(" + both + ")" : both;
+    const auto text = [&](const char* sign, int binds, int right) -> W {
+      return {part(std::get<0>(a.in), binds) + sign + part(std::get<1>(a.in), right), binds};
     };
-    if constexpr (op == TermOp::Add) return text(" + ", kSum, kSum);
-    if constexpr (op == TermOp::Sub) return text(" - ", kSum, kProduct);
-    if constexpr (op == TermOp::Mul) return text(" * ", kProduct, kProduct);
-    if constexpr (op == TermOp::Div || op == TermOp::Quotient) return text(" / ", kProduct, kSign);
-    if constexpr (op == TermOp::Less) return text(" < ", kCondition, kSum);
-    if constexpr (op == TermOp::LessEqual) return text(" <= ", kCondition, kSum);
-    if constexpr (op == TermOp::Greater) return text(" > ", kCondition, kSum);
-    if constexpr (op == TermOp::GreaterEqual) return text(" >= ", kCondition, kSum);
-    if constexpr (op == TermOp::Equal) return text(" = ", kCondition, kSum);
-    if constexpr (op == TermOp::NotEqual) return text(" != ", kCondition, kSum);
-    if constexpr (op == TermOp::And) return text(" and ", kLogic, kCondition);
-    if constexpr (op == TermOp::Or) return text(" or ", kLogic, kCondition);
-    if constexpr (op == TermOp::KeepNan) return text_of(std::get<1>(a.in), names, outer);
-    return std::string(name_of(op)) + "(" + text_of(std::get<0>(a.in), names) + ", " +
-           text_of(std::get<1>(a.in), names) + ")";
+    if constexpr (op == TermOp::Add) return text(" + ", W::kSum, W::kSum);
+    if constexpr (op == TermOp::Sub) return text(" - ", W::kSum, W::kProduct);
+    if constexpr (op == TermOp::Mul) return text(" * ", W::kProduct, W::kProduct);
+    if constexpr (op == TermOp::Div || op == TermOp::Quotient)
+      return text(" / ", W::kProduct, W::kSign);
+    if constexpr (op == TermOp::Less) return text(" < ", W::kCondition, W::kSum);
+    if constexpr (op == TermOp::LessEqual) return text(" <= ", W::kCondition, W::kSum);
+    if constexpr (op == TermOp::Greater) return text(" > ", W::kCondition, W::kSum);
+    if constexpr (op == TermOp::GreaterEqual) return text(" >= ", W::kCondition, W::kSum);
+    if constexpr (op == TermOp::Equal) return text(" = ", W::kCondition, W::kSum);
+    if constexpr (op == TermOp::NotEqual) return text(" != ", W::kCondition, W::kSum);
+    if constexpr (op == TermOp::And) return text(" and ", W::kLogic, W::kCondition);
+    if constexpr (op == TermOp::Or) return text(" or ", W::kLogic, W::kCondition);
+    if constexpr (op == TermOp::KeepNan) return written(std::get<1>(a.in), names);
+    return {std::string(name_of(op)) + "(" + text_of(std::get<0>(a.in), names) + ", " +
+            text_of(std::get<1>(a.in), names) + ")"};
   }
   template <class A, class B, class C>
-  std::string write(const Apply<TermOp::MulAdd, A, B, C>& a, int outer) const {
-    return write(std::get<0>(a.in) * std::get<1>(a.in) + std::get<2>(a.in), outer);
+  WrittenTerm write(const Apply<TermOp::MulAdd, A, B, C>& a) const {
+    return write(std::get<0>(a.in) * std::get<1>(a.in) + std::get<2>(a.in));
   }
   template <class C, class A, class B>
-  std::string write(const Apply<TermOp::Where, C, A, B>& a, int) const {
-    return "(" + text_of(std::get<0>(a.in), names) + " ? " + text_of(std::get<1>(a.in), names) +
-           " : " + text_of(std::get<2>(a.in), names) + ")";
+  WrittenTerm write(const Apply<TermOp::Where, C, A, B>& a) const {
+    return {"(" + text_of(std::get<0>(a.in), names) + " ? " + text_of(std::get<1>(a.in), names) +
+            " : " + text_of(std::get<2>(a.in), names) + ")"};
   }
 
-  static constexpr int kLogic = 1, kCondition = 2, kSum = 3, kProduct = 4,
-                       kSign = 5;  // how strongly each binds
+ private:
+  template <IsTerm T>
+  std::string part(const T& term, int binds) const {
+    return written(term, names).inside(binds);
+  }
 };
 
+// Each part is written once: twice, for its name and for its text, would double with every level.
 template <IsTerm T>
-std::string text_of(const T& term, const TermNames& names, int outer) {
-  const TermWriter writer{names};
-  if (!names.known.empty()) {
-    const std::string alone = writer.write(term, 0);
-    for (const auto& [text, name] : names.known)
-      if (alone == text) return name;
-  }
-  return writer.write(term, outer);
+WrittenTerm written(const T& term, const TermNames& names) {
+  WrittenTerm own = TermWriter{names}.write(term);
+  for (const auto& [text, name] : names.known)
+    if (own.text == text) return {name};
+  return own;
+}
+
+template <IsTerm T>
+std::string text_of(const T& term, const TermNames& names) {
+  return written(term, names).text;
 }
 
 }  // namespace aloft::scalar

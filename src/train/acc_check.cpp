@@ -22,6 +22,8 @@ namespace {
 using nlohmann::json;
 using Json = nlohmann::ordered_json;
 
+constexpr std::string_view kUnjudged =
+    "no `call`: which op made it, and of what, is not written down";
 constexpr std::uint64_t kMostOfDump = std::uint64_t{4} << 30;
 
 [[noreturn]] void refuse(const Path& file, const std::string& saw) {
@@ -179,27 +181,31 @@ std::string in_a_line(const Error& e) {
   return text;
 }
 
-bool is_asked(const CheckedCall& call, const std::vector<std::string>& list) {
+bool is_asked(const std::string& entry, const std::string& name,
+              const std::vector<std::string>& list) {
   return list.empty() || std::ranges::any_of(list, [&](const std::string& part) {
-           return call.entry.find(part) != std::string::npos ||
-                  call.name.find(part) != std::string::npos;
+           return entry.find(part) != std::string::npos || name.find(part) != std::string::npos;
          });
 }
 
-void check_dump(const Path& file, const std::vector<std::string>& list,
-                std::vector<CheckedCall>& calls) {
+void check_dump(const Path& file, const std::vector<std::string>& list, CheckedDump& checked) {
   const json dump = parse_json(read_file(file, kMostOfDump));
   if (!dump.is_object() || !dump.contains("data") || !dump["data"].is_object())
     refuse(file, "no dump of msprobe's form");
+  std::vector<CheckedCall>& calls = checked.calls;
   const std::size_t first = calls.size();
+  const std::string step = file.parent_path().parent_path().filename().string();
   for (const auto& [name, entry] : dump["data"].items()) {
-    if (!entry.is_object() || !entry.contains("call") || !entry["call"].is_object()) continue;
+    if (!entry.is_object() || !entry.contains("call") || !entry["call"].is_object()) {
+      if (is_asked(name, "", list)) checked.unjudged.push_back({step, name});
+      continue;
+    }
     const auto word = [&](const char* key) {
       const auto it = entry["call"].find(key);
       return it != entry["call"].end() && it->is_string() ? it->get<std::string>() : "";
     };
     const json number = entry["call"].value("instruction", json());
-    CheckedCall call{file.parent_path().parent_path().filename().string(),
+    CheckedCall call{step,
                      name,
                      word("op"),
                      word("kernel"),
@@ -208,7 +214,7 @@ void check_dump(const Path& file, const std::vector<std::string>& list,
                      word("phase"),
                      word("program"),
                      number.is_number_integer() ? number.get<std::int64_t>() : 0};
-    if (!is_asked(call, list)) continue;
+    if (!is_asked(call.entry, call.name, list)) continue;
     try {
       check(entry, file.parent_path() / "dump_tensor_data", call);
     } catch (const json::exception&) {
@@ -327,29 +333,43 @@ accuracy::Standard standard_of(const OpDef& op, const Attrs& attrs, CallTypes in
   return op.products && !op.is_loss && op.products(attrs, in, out).size() == 1 ? Ulp : Benchmark;
 }
 
-std::vector<CheckedCall> check_calls(const Path& dump, const std::vector<std::string>& list) {
+CheckedDump check_calls(const Path& dump, const std::vector<std::string>& list) {
   if (!path_exists(dump)) refuse(dump, "nothing of that name");
-  std::vector<CheckedCall> calls;
-  for (const Path& file : dumps_in(dump)) check_dump(file, list, calls);
-  if (calls.empty())
-    refuse(dump, list.empty() ? "statistics, or tensors of modules: no operands and attributes"
-                              : "no call that is named by " + join(list, ", "));
-  return calls;
+  CheckedDump checked;
+  for (const Path& file : dumps_in(dump)) check_dump(file, list, checked);
+  if (!checked.calls.empty()) return checked;
+  if (!checked.unjudged.empty())
+    refuse(dump,
+           fmt::format("nothing but entries without a `call` ({}): {}{}", checked.unjudged.size(),
+                       checked.unjudged[0].entry, checked.unjudged.size() > 1 ? ", ..." : ""));
+  refuse(dump, list.empty() ? "no entries" : "no call that is named by " + join(list, ", "));
 }
 
-void write_checked(const std::vector<CheckedCall>& calls, const Path& folder) {
+Json json_of(const CheckedDump& dump) {
+  Json all = Json::array();
+  for (const CheckedCall& call : dump.calls) all.push_back(json_of(call));
+  for (const CheckedDump::Unjudged& u : dump.unjudged)
+    all.push_back({{"step", u.step},
+                   {"entry", u.entry},
+                   {"result", "skip"},
+                   {"message", kUnjudged},
+                   {"results", Json::array()}});
+  return all;
+}
+
+void write_checked(const CheckedDump& dump, const Path& folder) {
   make_folder(folder);
   std::string text = "Step,API Name,Op,Kernel,Name,Phase,Result,Message\n";
-  Json all = Json::array();
-  for (const CheckedCall& call : calls) {
+  for (const CheckedCall& call : dump.calls)
     text += fmt::format("{},{},{},{},{},{},{},{}\n", call.step, call.entry, call.op, call.kernel,
                         in_quotes_of_csv(call.name), call.phase, verdict(call),
                         in_quotes_of_csv(message(call)));
-    all.push_back(json_of(call));
-  }
+  for (const CheckedDump::Unjudged& u : dump.unjudged)
+    text += fmt::format("{},{},,,,,skip,{}\n", u.step, in_quotes_of_csv(u.entry),
+                        in_quotes_of_csv(kUnjudged));
   write_file_atomic(folder / "accuracy_checking_result.csv", text);
-  write_file_atomic(folder / "accuracy_checking_details.csv", table_of_results(calls));
-  write_file_atomic(folder / "accuracy_checking.json", all.dump(1) + "\n");
+  write_file_atomic(folder / "accuracy_checking_details.csv", table_of_results(dump.calls));
+  write_file_atomic(folder / "accuracy_checking.json", json_of(dump).dump(1) + "\n");
 }
 
 }  // namespace aloft

@@ -30,6 +30,17 @@ struct CheckedCall {
   const CheckedResult* failed() const;
 };
 
+// What a dump has, judged or not.
+struct CheckedDump {
+  std::vector<CheckedCall> calls;
+  // Entries without `call`, step and name: of statistics, of modules, of another program. Nothing
+  // says which op made them of what.
+  struct Unjudged {
+    std::string step, entry;
+  };
+  std::vector<Unjudged> unjudged;
+};
+
 // To which standard a result of a call is held.
 accuracy::Standard standard_of(const OpDef& op, const Attrs& attrs, CallTypes in, CallTypes out,
                                std::size_t result);
@@ -37,10 +48,13 @@ accuracy::Standard standard_of(const OpDef& op, const Attrs& attrs, CallTypes in
 // Every call of the dumps in `dump`: a folder with step*/rank*/dump.json, or one dump.json. `list`:
 // of those whose entries or names have one of these parts; empty: all. DataError E0650: it is no
 // dump; E0863: it has no calls that could be made again; E0601, E0602.
-std::vector<CheckedCall> check_calls(const Path& dump, const std::vector<std::string>& list = {});
+CheckedDump check_calls(const Path& dump, const std::vector<std::string>& list = {});
 
-// accuracy_checking_result.csv (a row a call), accuracy_checking_details.csv (a row a result) and
+// An object a call, then one an entry that is not judged, whose result is "skip".
+nlohmann::ordered_json json_of(const CheckedDump& dump);
+
+// accuracy_checking_result.csv (a row an entry), accuracy_checking_details.csv (a row a result) and
 // accuracy_checking.json in `folder`. EnvironmentError E0603.
-void write_checked(const std::vector<CheckedCall>& calls, const Path& folder);
+void write_checked(const CheckedDump& dump, const Path& folder);
 
 }  // namespace aloft

@@ -220,6 +220,43 @@ class CheckConfig(ProgramTest):
         done = self.check("gone.toml", "gone.toml")
         self.assertIn(b"its data is not there", done.stderr)
 
+    def test_settings_of_python(self):
+        (self.folder / "gpt.py").write_text("import time\nlearning_rate = 5e-4\nn_layer = 1\nname = str(time.time())\n")
+        found = self.findings("tiny.toml", "gpt.py", exit_code=5)[1]["hyperparameters"]
+        self.assertEqual((found["optimizer.lr"]["b_name"], found["optimizer.lr"]["level"]), ("learning_rate", "error"))
+        self.assertEqual(found["model.layers"]["level"], "pass")
+        (self.folder / "open.py").write_text("a = 1\nb = [\n")
+        self.assertIn(b"open.py:2", self.check("tiny.toml", "open.py", exit_code=3).stderr)
+
+    def test_two_levels_are_one_error(self):
+        for name, level in (("none.toml", "O0"), ("half.toml", "O2:fp16")):
+            (self.folder / name).write_text(self.RECIPE.replace("O2:bf16", level))
+        found = self.findings("none.toml", "half.toml", "--checks", "hyperparameters", exit_code=5)[1]["hyperparameters"]
+        wrong = [key for key, f in found.items() if f["level"] == "error"]
+        self.assertEqual(wrong, ["precision.level"])
+
+    def test_levels_have_colours_on_a_terminal(self):
+        (self.folder / "some.yaml").write_text("lr: 0.001\nfoo: 1\n")
+        (self.folder / "else.yaml").write_text("lr: 0.002\nfoo: 1\nbar: 1\n")
+        quiet = self.environment.pop("NO_COLOR", None)
+        try:
+            arguments = ["probe", "check-config", "tiny.toml", "some.yaml", "--all"]
+            shown = self.on_terminal(*arguments)
+            self.assertIn(b"\x1b[33mwarning\x1b[0m", shown)
+            self.assertNotIn(b"\x1b[31m", shown)
+            self.assertIn(b"\npass ", shown)  # plain
+            self.assertNotIn(b"\x1b[", self.aloft(*arguments).stdout)
+            wrong = self.on_terminal("probe", "check-config", "some.yaml", "else.yaml", exit_code=5)
+            self.assertIn(b"\x1b[31merror\x1b[0m    lr", wrong)
+            self.assertIn(b"\x1b[31merror\x1b[0m: ", wrong)
+            self.environment["NO_COLOR"] = "1"
+            self.assertNotIn(b"\x1b[", self.on_terminal(*arguments))
+        finally:
+            self.environment.pop("NO_COLOR", None)
+            if quiet is not None:
+                self.environment["NO_COLOR"] = quiet
+        self.assertIn('warning: "var(--second)"', (self.folder / "checked/result.html").read_text())
+
     def test_what_is_nothing_is_refused(self):
         (self.folder / "bad.yaml").write_text("a: [1,\n")
         self.assertIn(b"E0844", self.check("bad.yaml", "tiny.toml", exit_code=3).stderr)

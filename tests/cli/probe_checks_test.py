@@ -140,6 +140,41 @@ class Checks(ProgramTest):
             self.assertIn(b"E0863", self.aloft("probe", "acc-check", "half", exit_code=3).stderr)
         self.assertIn(b"E0863", self.aloft("probe", "acc-check", "nothing", exit_code=3).stderr)
 
+    def test_entries_without_a_call_are_counted_and_named(self):
+        self.aloft("probe", "run", "tiny.toml", "--out", "few", "--task", "acc_check")
+        path = self.folder / "few/step0/rank/dump.json"
+        dump = json.loads(path.read_text())
+        entries = list(dump["data"])
+        kept = next(name for name in entries if name.startswith("Torch.linear."))
+        for name in entries:
+            if name != kept:
+                del dump["data"][name]["call"]
+        path.write_text(json.dumps(dump))
+        others = [name for name in entries if name != kept]
+        said = self.aloft("probe", "acc-check", "few").stdout.decode()
+        self.assertIn(f"{len(entries)} entries, 1 of them with a `call`; not judged: ", said)
+        self.assertIn(f" and {len(others) - 5} more", said)
+        self.assertIn("1 calls, 0 of them not as their ops mean", said)
+        found = json.loads(self.aloft("probe", "acc-check", "few", "--json").stdout)
+        self.assertEqual({call["entry"]: call["result"] for call in found},
+                         {kept: "pass", **dict.fromkeys(others, "skip")})
+        self.assertEqual(found, self.checked("checked"))
+        with (self.folder / "checked/accuracy_checking_result.csv").open() as file:
+            rows = {row["API Name"]: row["Result"] for row in csv.DictReader(file)}
+        self.assertEqual(rows, {call["entry"]: call["result"] for call in found})
+        # One that --list asks for, and nothing else.
+        (alone,) = (c for c in json.loads(self.aloft(
+            "probe", "acc-check", "few", "--list", f"{kept},{others[0]}", "--json").stdout) if c["result"] == "skip")
+        self.assertEqual(alone["entry"], others[0])
+        # Where nothing is judged, nothing has passed.
+        refused = self.aloft("probe", "acc-check", "few", "--list", others[0], exit_code=3).stderr
+        self.assertIn(b"E0863", refused)
+        self.assertIn(f"nothing but entries without a `call` (1): {others[0]}".encode(), refused)
+        del dump["data"][kept]["call"]
+        path.write_text(json.dumps(dump))
+        self.assertIn(f"without a `call` ({len(entries)})".encode(),
+                      self.aloft("probe", "acc-check", "few", exit_code=3).stderr)
+
     def test_writing_calls_changes_no_bit(self):
         self.aloft("train", "tiny.toml", "--out", "unseen")
         self.aloft("train", "tiny.toml", "--out", "seen", "--set", 'probe.task="acc_check"')

@@ -90,7 +90,7 @@ class ProgramTest(unittest.TestCase):
         return [json.loads(line) for line in cls.aloft(*arguments).stdout.splitlines()]
 
     @classmethod
-    def on_terminal(cls, *arguments, columns=80, stream="stdout"):
+    def on_terminal(cls, *arguments, columns=80, stream="stdout", exit_code=0):
         """What a terminal shows of one stream: bytes, lines ended by a carriage return too."""
         ours, its = pty.openpty()
         fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
@@ -106,7 +106,7 @@ class ProgramTest(unittest.TestCase):
                 break
         os.close(its)
         os.close(ours)
-        if child.returncode != 0:
+        if child.returncode != exit_code:
             raise AssertionError(f"{arguments}: {child.returncode}\n{shown}")
         return shown
 

@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Path file = folder() / "dump.json";
   TemporaryFolder::put(file, {reinterpret_cast<const char*>(data), size});
   try {
-    for (const CheckedCall& call : check_calls(file))
+    for (const CheckedCall& call : check_calls(file).calls)
       ensure(!call.results.empty() || !call.unchecked.empty(), "a call is judged, or says why not");
   } catch (const DataError&) {
   }

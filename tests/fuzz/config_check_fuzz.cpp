@@ -1,5 +1,5 @@
-// Whatever check-config reads of others, of any bytes: a shell script, YAML, JSON, a packed zip.
-// Each is refused, or held against itself, of which nothing is an error.
+// Whatever check-config reads of others, of any bytes: a shell script, Python, YAML, JSON, a packed
+// zip. Each is refused, or held against itself, of which nothing is an error.
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -28,7 +28,7 @@ void check(const Side& side) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  for (const char* const name : {"a.sh", "a.yaml", "a.json"}) try {
+  for (const char* const name : {"a.sh", "a.py", "a.yaml", "a.json"}) try {
       check(parse_settings(text, name));
     } catch (const DataError& e) {
       ensure(e.code() == "E0844", "what is refused has its code");

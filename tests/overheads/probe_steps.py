@@ -1,5 +1,5 @@
 """What the probe asks of the system in steps that it looks at: files, but no memory, and no wait for the disk.
-That off it costs nothing is held by memory_allocation: the same instructions of the Plan.
+That off it costs nothing is held by probe_instructions.py: the same instructions of the processor.
 
   probe_steps.py ALOFT
 

@@ -9,6 +9,7 @@
 #include "observe/compare/elements.h"
 #include "observe/compare/msprobe_table.h"
 #include "observe/compare/noise.h"
+#include "observe/compare/stored_elements.h"
 #include "temporary_folder.h"
 
 namespace aloft::compare {
@@ -99,6 +100,63 @@ TEST(CompareElements, AxesThatAreExchangedAreFound) {
   const Elements batch_first{{1, 2, 3, 4, 5, 6}, {2, 3, 1}, "torch.float32"},
       batch_behind{{1, 4, 2, 5, 3, 6}, {3, 2, 1}, "torch.float32"};
   EXPECT_EQ(figures_of(batch_first, batch_behind).relative_distance, 0);
+}
+
+// A file of numpy with whole numbers of 64 bits.
+std::string longs(const std::vector<std::int64_t>& values) {
+  std::string head = "{'descr': '<i8', 'fortran_order': False, 'shape': (" +
+                     std::to_string(values.size()) + ",), }";
+  head.append(117 - head.size(), ' ');
+  std::string file = std::string("\x93NUMPY\x01\x00v\x00", 10) + head + "\n";
+  for (const std::int64_t v : values)
+    for (int byte = 0; byte < 8; ++byte)
+      file += static_cast<char>(static_cast<std::uint64_t>(v) >> (8 * byte));
+  return file;
+}
+
+// Beyond 2^53 not every whole number is a double.
+TEST(CompareElements, WholeNumbersAreComparedAsSuch) {
+  constexpr std::int64_t large = std::int64_t{1} << 53;
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(rest_of(large), 0);
+  EXPECT_EQ(rest_of(large + 1), 1);
+  EXPECT_EQ(rest_of(-large - 1), -1);
+  EXPECT_EQ(rest_of(most), -1);
+  EXPECT_EQ(rest_of(-most - 1), 0);
+  const auto figures = [](const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
+    const std::string x = longs(a), y = longs(b);
+    return figures_of(numpy_elements(std::as_bytes(std::span(x))),
+                      numpy_elements(std::as_bytes(std::span(y))));
+  };
+  EXPECT_EQ(figures({large, large + 1}, {large, large + 1}).relative_distance, 0);
+  EXPECT_GT(figures({large, large + 1}, {large, large}).relative_distance, 0);
+  EXPECT_EQ(figures({large, large + 1}, {large, large}).max_absolute, 1);
+  EXPECT_EQ(figures({large, large}, {large, large + 1}).max_absolute, 1);
+  EXPECT_EQ(figures({most, 1}, {most - 2, 1}).max_absolute, 2);
+  EXPECT_EQ(figures({large + 1, 1}, {1, large + 1}).max_absolute, 0x1p53);
+  // Where they lie in another order of axes, what is beyond a double moves with them.
+  const Elements rows{{0x1p53, 1, 2, 3, 4, 5}, {2, 3, 1}, "torch.int64", {1, 0, 0, 0, 0, 0}};
+  Elements columns{{0x1p53, 3, 1, 4, 2, 5}, {3, 2, 1}, "torch.int64", {1, 0, 0, 0, 0, 0}};
+  EXPECT_EQ(figures_of(rows, columns).relative_distance, 0);
+  columns.rests = {0, 1, 0, 0, 0, 0};
+  EXPECT_GT(figures_of(rows, columns).relative_distance, 0);
+}
+
+// As Python reads it: the last value, at the place of the first.
+TEST_F(CompareSmall, OfAnEntryThatStandsThereTwiceTheLastCounts) {
+  const std::string one = forward(tensor({4}, 1), tensor({4}, 1)).dump();
+  const std::string two = forward(tensor({4}, 2), tensor({4}, 2)).dump();
+  TemporaryFolder::put(folder_ / "twice.json",
+                       R"({"task": "statistics", "data": {"Module.a.A.forward.0": )" + one +
+                           R"(, "Module.b.B.forward.0": )" + one + R"(, "Module.a.A.forward.0": )" +
+                           two + "}}");
+  testing::internal::CaptureStderr();
+  const DumpFile read = read_dump(folder_ / "twice.json");
+  const std::string said = testing::internal::GetCapturedStderr();
+  ASSERT_EQ(read.entries.size(), 2u);
+  EXPECT_EQ(read.entries[0].path, "a");
+  EXPECT_EQ(*read.entries[0].records[0].norm.number, 2);
+  EXPECT_NE(said.find("Module.a.A.forward.0 twice, of 1 such in all"), std::string::npos) << said;
 }
 
 // In float32 where neither is wider, as numpy does it.

@@ -268,6 +268,12 @@ TEST(ConfigCheck, TensorsAreTold) {
   EXPECT_DOUBLE_EQ(*scale_between(a, facts({2, 3}, {2, 4, 6, 8, 10, -12})), 2);
   EXPECT_DOUBLE_EQ(*scale_between(a, facts({2, 3}, {-1, -2, -3, -4, -5, 6})), -1);
   EXPECT_FALSE(scale_between(a, facts({2, 3}, values)).has_value());
+  // Whole numbers that no double tells apart, too.
+  constexpr std::int64_t large = std::int64_t{1} << 53;
+  const std::int64_t x[] = {large, large + 1}, y[] = {large, large};
+  EXPECT_EQ(likeness(facts_of(DType::I64, {2}, std::as_bytes(std::span(x))),
+                     facts_of(DType::I64, {2}, std::as_bytes(std::span(y)))),
+            Likeness::Other);
   // Values count, not the type that holds them.
   const std::uint16_t bf16[] = {0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0xc0c0};
   const TensorFacts low = facts_of(DType::BF16, {2, 3}, std::as_bytes(std::span(bf16)));

@@ -43,6 +43,24 @@ TEST(Terms, APartThatHasANameIsWrittenByIt) {
   EXPECT_EQ(text_of(where(Flag<0>(), x + y, x), names), "(decays ? sum : x)");
 }
 
+template <int kDepth, class X>
+constexpr auto roots(X x) {
+  if constexpr (kDepth == 0)
+    return x;
+  else
+    return sqrt(roots<kDepth - 1>(x));
+}
+
+// In a text whose parts may have names, too: a part that is written twice takes 2^40 times as long
+// here.
+TEST(Terms, EachPartIsWrittenOnce) {
+  TermNames names{{"x", "y"}, {}};
+  names.known = {{"x + y", "sum"}};
+  std::string expected = "x";
+  for (int i = 0; i < 40; ++i) expected = "sqrt(" + expected + ")";
+  EXPECT_EQ(text_of(roots<40>(Var<0>()), names), expected);
+}
+
 template <class X>
 constexpr auto with_part(X x) {
   return let(x + number<X>(1), [x](auto part) { return part * part - x; });

@@ -1,8 +1,11 @@
 #include "observe/compare/dump_file.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "observe/compare/foreign_json.h"
 
@@ -224,6 +227,16 @@ std::optional<std::string> caller_of(const Entry& function,
   return caller.is_module ? caller.path : "";
 }
 
+// Programs write an entry once: a file was put together, or edited.
+void warn_of_repeated(const ForeignJson& data, std::size_t different, const Path& file) {
+  if (different == data.keys.size()) return;
+  std::set<std::string_view> seen;
+  for (const std::string& key : data.keys)
+    if (!seen.insert(key).second)
+      return log_warning("{} has the entry {} twice, of {} such in all: the last of each counts",
+                         file.string(), harmless(key), data.keys.size() - different);
+}
+
 }  // namespace
 
 double Record::elements() const {
@@ -290,6 +303,7 @@ DumpFile read_dump(const Path& dump_json) {
   // Of a key that stands there twice the last value counts, at the first one's place, as in Python.
   std::map<std::string_view, std::size_t> last;
   for (std::size_t i = 0; i < data->items.size(); ++i) last[data->keys[i]] = i;
+  warn_of_repeated(*data, last.size(), dump_json);
   dump.entries.reserve(last.size());
   for (const std::string& key : data->keys) {
     const auto value = last.extract(key);

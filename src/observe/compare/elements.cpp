@@ -117,13 +117,14 @@ std::optional<DType> coarser_of(const Elements& a, const Elements& b) {
 }
 
 // Of tensors whose elements stand in the same order: how far they are apart, for our own judgement.
-void measure_distance(ElementFigures& f, const std::vector<double>& n,
-                      const std::vector<double>& b) {
+// `rests`: what is to be added to their differences; empty: nothing.
+void measure_distance(ElementFigures& f, const std::vector<double>& n, const std::vector<double>& b,
+                      const std::vector<double>& rests) {
   double nn = 0, bb = 0, dd = 0, worst = 0, largest = 0;
   std::vector<double> differences;
   differences.reserve(n.size());
   for (std::size_t i = 0; i < n.size(); ++i) {
-    const double d = std::abs(n[i] - b[i]);
+    const double d = std::abs(n[i] - b[i] + (rests.empty() ? 0 : rests[i]));
     differences.push_back(d);
     nn += n[i] * n[i], bb += b[i] * b[i], dd += d * d;
     worst = std::max(worst, d), largest = std::max(largest, std::abs(b[i]));
@@ -136,6 +137,14 @@ void measure_distance(ElementFigures& f, const std::vector<double>& n,
   f.relative_typical = *middle == 0 ? 0 : bb > 0 ? *middle / typical : 1;
   f.difference = std::sqrt(dd), f.length = std::sqrt(bb);
   f.largest_difference = worst, f.largest = largest;
+}
+
+// Those of the one less those of the other; empty where neither has any.
+std::vector<double> less(std::vector<double> a, const std::vector<double>& b) {
+  if (b.empty()) return a;
+  a.resize(b.size(), 0);
+  for (std::size_t i = 0; i < b.size(); ++i) a[i] -= b[i];
+  return a;
 }
 
 // |n - b| / |b| as msprobe computes it: in the wider of the two types, in f32 at least.
@@ -151,6 +160,13 @@ double relative_error(double n, double b, bool is_in_f32) {
 
 }  // namespace
 
+double rest_of(std::int64_t value) {
+  const auto nearest = static_cast<double>(value);
+  if (nearest == 0x1p63)  // which no number of 64 bits with a sign is
+    return -static_cast<double>((std::uint64_t{1} << 63) - static_cast<std::uint64_t>(value));
+  return static_cast<double>(value - static_cast<std::int64_t>(nearest));
+}
+
 ElementFigures figures_of(const Elements& npu, const Elements& bench, bool may_be_turned) {
   ElementFigures f;
   std::vector<double> n = npu.values, b = bench.values;
@@ -164,14 +180,19 @@ ElementFigures figures_of(const Elements& npu, const Elements& bench, bool may_b
     return f;
   }
   f.is_turned = may_be_turned && is_nearer_turned(npu, bench);
-  if (f.is_turned || (may_be_turned && is_transposed(npu.shape, bench.shape)))
-    n = transposed(n, npu.shape[0], npu.shape[1]);
-  if (const auto axis = exchanged_axes(npu.shape, bench.shape))
-    n = with_exchanged(n, npu.shape, *axis);
+  const bool is_other_way = f.is_turned || (may_be_turned && is_transposed(npu.shape, bench.shape));
+  const auto axis = exchanged_axes(npu.shape, bench.shape);
+  const auto laid_as_bench = [&](std::vector<double> v) {
+    if (!v.empty() && is_other_way) v = transposed(v, npu.shape[0], npu.shape[1]);
+    if (!v.empty() && axis) v = with_exchanged(v, npu.shape, *axis);
+    return v;
+  };
+  n = laid_as_bench(std::move(n));
+  const std::vector<double> rests = less(laid_as_bench(npu.rests), bench.rests);
   std::vector<double> own_n = n, own_b = b;
   drop_ends(own_n, own_b, npu, bench);
   if (drop_infinities(own_n, own_b))
-    measure_distance(f, own_n, own_b);
+    measure_distance(f, own_n, own_b, rests);
   else
     f.relative_distance = kInfinite;
   if (!drop_infinities(n, b)) {
@@ -184,7 +205,7 @@ ElementFigures figures_of(const Elements& npu, const Elements& bench, bool may_b
   double dot = 0, nn = 0, bb = 0, dd = 0, worst = 0, relative = 0, ulps = 0;
   std::size_t within_1 = 0, within_5 = 0;
   for (std::size_t i = 0; i < n.size(); ++i) {
-    const double d = std::abs(n[i] - b[i]);
+    const double d = std::abs(n[i] - b[i] + (rests.empty() ? 0 : rests[i]));
     const double r = relative_error(n[i], b[i], is_in_f32);
     dot += n[i] * b[i], nn += n[i] * n[i], bb += b[i] * b[i], dd += d * d;
     worst = std::max(worst, d), relative = std::max(relative, r);

@@ -1,6 +1,7 @@
 // Two tensors, element by element.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -35,7 +36,12 @@ struct Elements {
   std::vector<double> values;
   std::vector<std::int64_t> shape;
   std::string type;
+  // Of whole numbers, some of which no double is: what each is beyond its double; else empty.
+  std::vector<double> rests = {};
 };
+
+// What a whole number is beyond the double that is nearest to it; 0 up to 2^53.
+double rest_of(std::int64_t value);
 
 // `may_be_turned`: of a parameter, its gradient or update, which runs may keep in either layout: a
 // square matrix is taken in that in which the two are much nearer.

@@ -49,9 +49,9 @@ constexpr StoredType kTypes[] = {
 
 // Elements lie as their strides say; each is looked up in the storage that there is.
 template <class Layout>  // with shape and strides
-std::vector<double> elements_in(const Layout& t, std::int64_t begin, const StoredType& type,
-                                Bytes storage) {
-  if (std::ranges::find(t.shape, 0) != t.shape.end()) return {};
+Elements elements_in(const Layout& t, std::int64_t begin, const StoredType& type, Bytes storage) {
+  Elements e{{}, t.shape, type.type};
+  if (std::ranges::find(t.shape, 0) != t.shape.end()) return e;
   std::uint64_t count = 1;
   for (const std::int64_t n : t.shape) {
     // A tensor that is expanded is larger than what is stored; dumps have none.
@@ -59,7 +59,8 @@ std::vector<double> elements_in(const Layout& t, std::int64_t begin, const Store
       throw NoElements("a shape that is larger than the elements");
     count *= static_cast<std::uint64_t>(n);
   }
-  std::vector<double> values;
+  const bool is_long = e.type == "torch.int64";
+  std::vector<double>& values = e.values;
   values.reserve(count);
   std::vector<std::int64_t> at(t.shape.size(), 0);
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -70,12 +71,17 @@ std::vector<double> elements_in(const Layout& t, std::int64_t begin, const Store
         place < storage.size() ? little(storage, place * type.bytes, type.bytes) : std::nullopt;
     if (!bits) throw NoElements("elements beyond the end of its storage");
     values.push_back(type.number(*bits));
+    const double rest = is_long ? rest_of(static_cast<std::int64_t>(*bits)) : 0;
+    if (rest != 0) {
+      e.rests.resize(count, 0);
+      e.rests[i] = rest;
+    }
     for (std::size_t d = at.size(); d-- > 0;) {
       if (++at[d] < t.shape[d]) break;
       at[d] = 0;
     }
   }
-  return values;
+  return e;
 }
 
 }  // namespace
@@ -88,7 +94,7 @@ Elements torch_elements(const TorchFile& saved, TorchFile::Value value, Bytes by
   if (type == std::end(kTypes)) throw NoElements("elements of the kind " + tensor->storage);
   const auto storage = zip_entry(bytes, "/data/" + tensor->key, file);
   if (!storage) throw NoElements("no storage " + tensor->key);
-  return {elements_in(*tensor, tensor->begin, *type, *storage), tensor->shape, type->type};
+  return elements_in(*tensor, tensor->begin, *type, *storage);
 }
 
 Elements numpy_elements(Bytes bytes) {
@@ -97,7 +103,7 @@ Elements numpy_elements(Bytes bytes) {
   const auto* const type = std::ranges::find(kTypes, array->type, &StoredType::numpy);
   if (type == std::end(kTypes) || array->type.empty())
     throw NoElements("elements of the kind " + array->type);
-  return {elements_in(*array, 0, *type, array->data), array->shape, type->type};
+  return elements_in(*array, 0, *type, array->data);
 }
 
 }  // namespace aloft::compare

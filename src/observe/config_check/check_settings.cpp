@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "observe/config_check/checks.h"
+#include "observe/config_check/schedule_forms.h"
 #include "observe/config_check/setting_forms.h"
 #include "observe/config_check/setting_pairs.h"
 #include "observe/config_check/setting_values.h"
@@ -154,6 +155,24 @@ Finding finding_of(const SettingPair& p, const Context& c) {
   return f;
 }
 
+// Warm-ups, one of which is a share.
+Finding finding_of(const Warmups& w, const std::string& file) {
+  Finding f;
+  f.matched = "synonym";
+  f.a_name = w.a.key, f.b_name = w.b.key;
+  f.a_value = w.a_value, f.b_value = w.b_value;
+  f.row = {"hyperparameters_" + file + ".json",
+           f.a_name,
+           f.b_name,
+           f.a_value,
+           f.b_value,
+           msprobe_word(f.matched)};
+  if (w.are_equal == true) return f;
+  f.level = w.are_equal ? Level::Error : Level::Warning;
+  f.advice = w.are_equal ? "give both a warm-up of as many steps" : w.advice;
+  return f;
+}
+
 // The types that the two compute in, where they say it in other words.
 Finding finding_of(const std::pair<ComputeType, ComputeType>& types, const std::string& file) {
   const auto& [a, b] = types;
@@ -186,6 +205,8 @@ Section check_settings(const Side& a, const Side& b) {
     auto [ours, theirs] = in_one_form(settings, other->second);
     if (const auto types = take_compute_types(ours, theirs))
       section.findings.push_back(finding_of(*types, file));
+    if (const auto warmups = take_warmups(ours, theirs))
+      section.findings.push_back(finding_of(*warmups, file));
     for (const SettingPair& p : pair_settings(ours, theirs)) {
       const Setting* const alone = !p.a ? p.b : !p.b ? p.a : nullptr;
       if (alone && alone->is_default) continue;  // that side was not told anything either

@@ -72,6 +72,18 @@ std::string value_below(const std::vector<Setting>& settings, std::string_view k
   return "";
 }
 
+// Where a recipe leaves it to its length how long the rate falls, that is what it says.
+void say_decay_steps(std::vector<Setting>& recipe) {
+  const std::string steps = value_below(recipe, "train.steps");
+  for (Setting& s : recipe)
+    if (s.key == "schedule.steps" && s.value == 0 && !steps.empty() && steps != "0")
+      s.value = parse_int(steps).value_or(0);
+}
+
+bool has_no_low_type(const std::vector<Setting>& recipe) {
+  return value_below(recipe, "precision.level") == "O0";
+}
+
 std::optional<ComputeType> type_of_recipe(const std::vector<Setting>& settings) {
   for (const Setting& s : settings) {
     if (s.key != "precision.level") continue;
@@ -141,9 +153,13 @@ std::pair<std::vector<Setting>, std::vector<Setting>> in_one_form(const std::vec
     for (std::vector<Setting>* side : {&both.first, &both.second})
       std::erase_if(*side, [](const Setting& s) {
         // 0 epochs of a recipe: its length is said in steps.
-        return !s.is_read || (s.key == "train.epochs" && s.is_default && s.value == 0);
+        return !s.is_read || (s.key == "train.epochs" && s.value == 0);
       });
   auto& [x, y] = both;
+  if (is_of_recipe(a) != is_of_recipe(b)) say_decay_steps(is_of_recipe(a) ? x : y);
+  if (is_of_recipe(a) && is_of_recipe(b) && (has_no_low_type(a) || has_no_low_type(b)))
+    for (std::vector<Setting>* side : {&x, &y})
+      std::erase_if(*side, [](const Setting& s) { return s.key == "precision.type"; });
   if (says_betas(x) && !says_betas(y) && says_one_beta(y)) x = with_single_betas(x);
   if (says_betas(y) && !says_betas(x) && says_one_beta(x)) y = with_single_betas(y);
   return both;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "observe/config_check/schedule_forms.h"
 #include "observe/config_check/setting_forms.h"
 #include "observe/config_check/setting_pairs.h"
 
@@ -325,6 +326,12 @@ bool same_value(const Setting& a, const Setting& b) {
   const auto is_optimizer = [](const Setting& s) { return common_name(s.key) == "optimizer"; };
   if ((is_optimizer(a) || is_optimizer(b)) && a.value.is_string() && b.value.is_string() &&
       plain_optimizer(value_text(a)) == plain_optimizer(value_text(b)))
+    return true;
+  const auto is_schedule = [](const Setting& s) {
+    return common_name(s.key) == "lr_scheduler_type";
+  };
+  if ((is_schedule(a) || is_schedule(b)) && a.value.is_string() && b.value.is_string() &&
+      plain_schedule(value_text(a)) == plain_schedule(value_text(b)))
     return true;
   const bool is_place = names_a_place(a.key) || names_a_place(b.key);
   const bool is_version = names_a_version(a.key) || names_a_version(b.key);

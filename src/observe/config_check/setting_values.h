@@ -15,7 +15,8 @@ namespace aloft::config_check {
 // yes, on, 1 and no, off, 0. Of settings named after a type (`--bf16`) true stands for that type.
 // Two texts of files that have numbers, too ("1.0" and "1" in JSON), names of files and versions
 // are texts: they are one where they are written alike. Of optimizers the name counts that programs
-// have for one formula: adamw, AdamW, adamw_torch_fused.
+// have for one formula: adamw, AdamW, adamw_torch_fused; of schedules likewise
+// (schedule_names.inc).
 bool same_value(const Setting& a, const Setting& b);
 
 // The same of two texts that may stand for numbers, types, true and false; none of them is a list.

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "files/yaml_text.h"
+#include "observe/config_check/python_settings.h"
 #include "observe/config_check/shell_script.h"
 
 namespace aloft::config_check {
@@ -27,7 +28,7 @@ constexpr std::size_t kMostOfJson = 4 << 20;
   throw DataError("E0844", "a file of settings cannot be read")
       .at(line > 0 ? name + ":" + std::to_string(line) : name)
       .saw(saw)
-      .need("a shell script, YAML or JSON, as the ending of its name says");
+      .need("a shell script, Python, YAML or JSON, as the ending of its name says");
 }
 
 bool is_plain_list(const Json& v) {
@@ -65,13 +66,25 @@ Json parse_text(std::string_view text, const std::string& ending, const std::str
   }
 }
 
+std::vector<Setting> settings_of_python(std::string_view text, const std::string& name) {
+  if (!is_utf8(text)) refuse(name, 0, "bytes that are not UTF-8");
+  std::vector<Setting> all;
+  try {
+    for (const PythonValue& v : parse_python(text))
+      add_leaves(v.value, v.name, name + ":" + std::to_string(v.line), all);
+  } catch (const PythonError& e) {
+    refuse(name, e.line, e.what());
+  }
+  return all;
+}
+
 std::string ending_of(const Path& path) { return lower(path.extension().string()); }
 bool is_script(const std::string& ending) { return ending == ".sh" || ending == ".bash"; }
 
 }  // namespace
 
 bool is_settings_file(const Path& path) {
-  constexpr std::string_view kEndings[] = {".sh", ".bash", ".yaml", ".yml", ".json"};
+  constexpr std::string_view kEndings[] = {".sh", ".bash", ".py", ".yaml", ".yml", ".json"};
   return std::ranges::find(kEndings, ending_of(path)) != std::end(kEndings);
 }
 
@@ -123,6 +136,10 @@ Side parse_settings(std::string_view text, const std::string& name) {
   side.name = name;
   const std::string ending = ending_of(name);
   std::vector<Setting>& settings = side.settings["static"];
+  if (ending == ".py") {
+    settings = settings_of_python(text, name);
+    return side;
+  }
   if (!is_script(ending)) {
     settings = settings_of(parse_text(text, ending, name), name);
     return side;

@@ -1,4 +1,4 @@
-// Hyper-parameters in files of others: shell scripts, YAML, JSON.
+// Hyper-parameters in files of others: shell scripts, Python, YAML, JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,7 +12,7 @@
 
 namespace aloft::config_check {
 
-// Whether a file of that name is read: *.sh, *.bash, *.yaml, *.yml, *.json.
+// Whether a file of that name is read: *.sh, *.bash, *.py, *.yaml, *.yml, *.json.
 bool is_settings_file(const Path& path);
 
 // The leaves of a value: keys joined by dots, lists of plain values whole, others by their places

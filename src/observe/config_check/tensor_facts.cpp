@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "observe/compare/elements.h"
 #include "scalar/float_formats.h"
 #include "scalar/philox.h"
 
@@ -19,6 +20,10 @@ std::uint64_t hash_of(double value) {
   if (value == 0) value = 0;  // -0, too
   if (std::isnan(value)) return scalar::mix64(0x7ff8000000000001u);
   return scalar::mix64(std::bit_cast<std::uint64_t>(value) + 0x9e3779b97f4a7c15u);
+}
+std::uint64_t hash_of(double value, double rest) {
+  const std::uint64_t hash = hash_of(value);
+  return rest == 0 ? hash : scalar::mix64(hash ^ std::bit_cast<std::uint64_t>(rest));
 }
 std::uint64_t placed(std::uint64_t hash, std::uint64_t at) {
   return scalar::mix64(hash ^ scalar::mix64(at + 0x632be59bd9b4e019u));
@@ -76,9 +81,11 @@ TensorReader::TensorReader(std::vector<std::int64_t> shape, bool keep_rows)
   facts_.min = std::numeric_limits<double>::infinity();
 }
 
-void TensorReader::add(std::span<const double> values) {
-  for (const double v : values) {
-    const std::uint64_t hash = hash_of(v), here = placed(hash, at_);
+void TensorReader::add(std::span<const double> values, std::span<const double> rests) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double v = values[i];
+    const std::uint64_t hash = hash_of(v, rests.empty() ? 0 : rests[i]);
+    const std::uint64_t here = placed(hash, at_);
     hashes_.ordered += here;
     hashes_.any_order += hash;
     if (rows_ > 0) hashes_.transposed += placed(hash, in_row_ * rows_ + row_);
@@ -111,8 +118,12 @@ TensorFacts facts_of(DType type, const std::vector<std::int64_t>& shape,
                      std::span<const std::byte> bytes, bool keep_rows) {
   TensorReader reader(shape, keep_rows);
   constexpr std::size_t kPiece = 1 << 18;  // bytes, a multiple of every element's
-  for (; !bytes.empty(); bytes = bytes.subspan(std::min(kPiece, bytes.size())))
-    reader.add(numbers(type, bytes.first(std::min(kPiece, bytes.size()))));
+  for (; !bytes.empty(); bytes = bytes.subspan(std::min(kPiece, bytes.size()))) {
+    const std::span<const std::byte> piece = bytes.first(std::min(kPiece, bytes.size()));
+    std::vector<double> rests;
+    if (type == DType::I64) rests = numbers<std::int64_t>(piece, compare::rest_of);
+    reader.add(numbers(type, piece), rests);
+  }
   return reader.facts();
 }
 

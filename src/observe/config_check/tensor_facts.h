@@ -42,8 +42,9 @@ class TensorReader {
  public:
   // `keep_rows`: TensorHashes::rows is wanted.
   explicit TensorReader(std::vector<std::int64_t> shape, bool keep_rows = false);
-  // All pieces together have as many values as the shape.
-  void add(std::span<const double> values);
+  // All pieces together have as many values as the shape. `rests`: of whole numbers that no double
+  // is, what each is beyond its value (compare/elements.h); empty: nothing.
+  void add(std::span<const double> values, std::span<const double> rests = {});
   TensorFacts facts() const;
 
  private:

@@ -39,7 +39,7 @@ void add_tensors(const TorchFile& saved, TorchFile::Value state, const std::stri
     try {
       const compare::Elements e = compare::torch_elements(saved, v, bytes, path.string());
       TensorReader reader(e.shape);
-      reader.add(e.values);
+      reader.add(e.values, e.rests);
       to.tensors.push_back({name, reader.facts()});
     } catch (const compare::NoElements& problem) {
       refuse(path, name + ": " + problem.what() + " (" + std::string(made_by) + ")");

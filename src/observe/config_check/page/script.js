@@ -4,6 +4,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 const kShown = 2000;  // rows of a table: a browser does not lay out more with ease
 const kLevels = ["error", "warning", "pass"];
+const kColours = {error: "var(--bad)", warning: "var(--second)"};
 
 function element(tag, className, text) {
   const e = document.createElement(tag);
@@ -23,7 +24,7 @@ function show() {
   for (const name of ["", "of", "name", "A", "B", "what to do"]) head.append(element("th", "", name));
   byId("findings").replaceChildren(head, ...shown.slice(0, kShown).map((f) => {
     const line = document.createElement("tr"), level = element("td", "", f.level);
-    if (f.level === "error") level.style.color = "var(--bad)";
+    if (kColours[f.level]) level.style.color = kColours[f.level];
     const a = element("td", "mono", f.a_value), b = element("td", "mono", f.b_value);
     a.dataset.label = "A", b.dataset.label = "B";  // said where a row is a block, on narrow screens
     line.append(level, element("td", "", f.check), element("td", "mono name", named(f)), a, b,
