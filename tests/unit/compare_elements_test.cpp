@@ -74,7 +74,8 @@ TEST(CompareElements, EndsOfTypesAreTheSame) {
   EXPECT_EQ(distance(wide, "torch.float64", single, "torch.float32"), 0);
   EXPECT_EQ(distance(-kInf, "torch.float32", low, "torch.float16"), 0);
   EXPECT_EQ(distance(-0x1.fep127, "torch.bfloat16", single, "torch.float32"), 0);
-  EXPECT_EQ(distance(-low, "torch.float16", single, "torch.float32"), 1);  // the other side
+  EXPECT_EQ(distance(-low, "torch.float16", single, "torch.float32"), 1);    // the other side
+  EXPECT_GT(distance(-60000, "torch.float16", low, "torch.float16"), 0.08);  // large, and no end
   EXPECT_GE(distance(-1e4, "torch.float16", single, "torch.float32"), 1);
   EXPECT_EQ(distance(-kInf, "torch.float32", -1e4, "torch.float32"), kInf);
   // msprobe's figures are what msprobe makes of it.

@@ -74,7 +74,7 @@ class CompareFunctions : public ::testing::Test {
   std::optional<Divergence> parted(const DumpFile& npu, const DumpFile& bench) {
     pairs_ = pair_dumps(npu, bench, {});
     all_ = compare_all(pairs_, [](const RecordPair&) { return nullptr; });
-    return first_divergence(all_, npu);
+    return first_divergence(all_, npu, {}, &bench);
   }
 
   TemporaryFolder folder_;
@@ -106,6 +106,54 @@ TEST_F(CompareFunctions, AMistakeIsNamedByItsPlace) {
   EXPECT_EQ(found->behind, "h.0.mlp/linear#0");
   EXPECT_NE(found->sentence.find("what h.0/add#1 gives (0) is off"), std::string::npos)
       << found->sentence;
+}
+
+// One run has it, and the next call that both have takes something else.
+TEST_F(CompareFunctions, AFunctionThatOneRunAloneCallsIsNamed) {
+  const std::vector<Function> right = {{"h.0.mlp/linear#0", 7},
+                                       {"h.0.mlp/gelu#0", 5},
+                                       {"h.0.mlp/reshape#0", 5},
+                                       {"h.0.mlp/linear#1", 6}};
+  const std::vector<Function> without = {right[0], {"h.0.mlp/linear#1", 9}};
+  const auto second = parted(dump("without", without), dump("right", right));
+  ASSERT_TRUE(second.has_value());
+  EXPECT_NE(second->sentence.find("; before it h.0.mlp calls gelu in the second run alone"),
+            std::string::npos)
+      << second->sentence;
+  ASSERT_EQ(second->functions.size(), 1u);  // what only moves values is none
+  EXPECT_EQ(second->functions[0].call, "Torch.gelu.0.forward");
+  const auto first = parted(dump("right", right), dump("without", without));
+  ASSERT_TRUE(first.has_value());
+  EXPECT_NE(first->sentence.find("; before it h.0.mlp calls gelu in the first run alone"),
+            std::string::npos)
+      << first->sentence;
+  // Another one in its place: both.
+  std::vector<Function> relu = right;
+  relu[1] = {"h.0.mlp/relu#0", 4}, relu[2].gives = 4, relu[3].gives = 8;
+  const auto both = parted(dump("relu", relu), dump("right", right));
+  ASSERT_TRUE(both.has_value());
+  EXPECT_NE(
+      both->sentence.find("; before it h.0.mlp calls relu in the first run alone, and h.0.mlp "
+                          "calls gelu in the second run alone"),
+      std::string::npos)
+      << both->sentence;
+  // What agrees behind it has nothing to do with it.
+  std::vector<Function> later = right;
+  later.push_back({"h.0.mlp/mul#0", 3});
+  std::vector<Function> scaled = {right[0], right[1], right[3], {"h.0.mlp/mul#0", 4}};
+  const auto none = parted(dump("scaled", scaled), dump("later", later));
+  ASSERT_TRUE(none.has_value());
+  EXPECT_TRUE(none->functions.empty()) << none->sentence;
+}
+
+// A function whose own inputs agree computes otherwise, whatever was called before it.
+TEST_F(CompareFunctions, AFunctionThatTakesTheSameIsNamedAlone) {
+  const std::vector<Function> right = {
+      {"h.0/linear#0", 7}, {"h.0/gelu#0", 5}, {"h.0/linear#1", 6, 3}};
+  const std::vector<Function> wrong = {right[0], {"h.0/linear#1", 9, 3}};
+  const auto found = parted(dump("wrong", wrong), dump("right", right));
+  ASSERT_TRUE(found.has_value());
+  EXPECT_TRUE(found->functions.empty()) << found->sentence;
 }
 
 TEST_F(CompareFunctions, OpsInAnotherOrderAreTheSame) {
@@ -270,7 +318,7 @@ TEST_F(CompareFunctions, AScaledLossScalesGradientsAlone) {
     const double factor = bench.training.gradient_factor() / npu.training.gradient_factor();
     pairs_ = pair_dumps(npu, bench, {});
     all_ = compare_all(pairs_, [](const RecordPair&) { return nullptr; }, {factor});
-    return first_divergence(all_, npu);
+    return first_divergence(all_, npu, {}, &bench);
   };
   const DumpFile plain = dumped("plain", 1, 7), scaled = dumped("scaled", 1024, 1024 * 7);
   for (const auto& [npu, bench] : {std::pair(&scaled, &plain), {&plain, &scaled}}) {

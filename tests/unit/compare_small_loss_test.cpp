@@ -51,5 +51,42 @@ TEST_F(CompareSmallLoss, GradientsLoseItsDigits) {
   EXPECT_FALSE(is_right(run(-2.3, 1 + 3e-3), run(-2.3, 1)));
 }
 
+// Gradients behind the last module that has a matrix, which has the loss behind it, are held to
+// what is measured there; `last`: of its class, `error`: of the gradient that it gives.
+class CompareBehindASmallLoss : public CompareSmallLoss {
+ protected:
+  static Json behind(const char* last, double error, double wrong) {
+    const char* const type = "torch.bfloat16";
+    const auto flows = [&](double norm) { return Json::array({tensor({64, 64}, norm, type)}); };
+    const Json one = tensor({64, 64}, 1, type);
+    const Json weights = {{"weight", tensor({64, 64}, 1, type)}};
+    const auto is = [](const std::string& path, const char* pass) {
+      return "Module." + path + "." + pass + ".0";
+    };
+    const std::string first = "fc.Linear", second = std::string("last.") + last;
+    const bool has_matrix = std::string_view(last) == "Linear";
+    return {{"data",
+             {{is(first, "forward"), forward(one, one, weights)},
+              {is(second, "forward"), forward(one, one, has_matrix ? weights : Json::object())},
+              {is(second, "backward"), {{"input", flows(1)}, {"output", flows(error)}}},
+              {is(first, "backward"), {{"input", flows(error)}, {"output", flows(wrong)}}}}},
+            {"training", {{"loss", 1e-3}}}};
+  }
+};
+
+TEST_F(CompareBehindASmallLoss, GradientsAreHeldToWhatIsMeasured) {
+  const Json right = behind("Linear", 1, 1);
+  EXPECT_NE(sentence(behind("Linear", 1.001, 1.8), right).find("of what fc takes (0) is off"),
+            std::string::npos);
+  EXPECT_TRUE(is_right(behind("Linear", 1.001, 1.02), right));
+  // The first of them may be off by as much as the loss makes it, and the others then, too.
+  EXPECT_TRUE(is_right(behind("Linear", 1.8, 1.8), right));
+}
+
+TEST_F(CompareBehindASmallLoss, WhatASoftmaxTakesSaysNothing) {
+  const Json right = behind("LogSoftmax", 1, 1);
+  EXPECT_TRUE(is_right(behind("LogSoftmax", 1.001, 1.8), right));
+}
+
 }  // namespace
 }  // namespace aloft::compare

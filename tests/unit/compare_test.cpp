@@ -302,14 +302,13 @@ TEST_F(Compare, InsideComesBeforeOutside) {
   wrong["Module.h.0.b.B.forward.0"] = call(3, 4.5);
   EXPECT_EQ(parted(right, right), "");
   EXPECT_TRUE(parted(wrong, right)
-                  .starts_with("first divergence: forward, h.0.b (B), behind h.0.a: "
+                  .starts_with("forward, h.0.b (B), behind h.0.a: "
                                "what h.0.b gives (0) is off by 0.12 in Norm"))
       << parted(wrong, right);
   // What b takes is made by the block that calls it.
   wrong["Module.h.0.b.B.forward.0"] = call(3.5, 4.5);
-  EXPECT_TRUE(parted(wrong, right)
-                  .starts_with(
-                      "first divergence: forward, h.0 (Block), behind h.0.a: what h.0.b takes (0)"))
+  EXPECT_TRUE(
+      parted(wrong, right).starts_with("forward, h.0 (Block), behind h.0.a: what h.0.b takes (0)"))
       << parted(wrong, right);
 }
 

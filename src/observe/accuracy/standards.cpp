@@ -170,10 +170,11 @@ class Judging {
   }
 
   // What rounding takes from the smallest numbers, however small they are: half the step between
-  // those of the type. What is below the normal numbers of f32, in which kernels compute, may be 0.
+  // those of the type; and what is below the normal numbers of the type in which kernels compute
+  // may be 0, which is more than that but where a type is much narrower, as float16 is.
   double least_rounding() const {
-    if (c_.type == DType::F16) return step_at(c_.type, 0) / 2;
-    return edges_of(c_.type).least_normal;
+    const DType computed = c_.type == DType::F64 ? DType::F64 : DType::F32;
+    return std::max(step_at(c_.type, 0) / 2, edges_of(computed).least_normal);
   }
 
   void judge_absolute() {

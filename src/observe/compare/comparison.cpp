@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -18,8 +17,6 @@
 namespace aloft::compare {
 
 namespace {
-
-constexpr std::string_view kFirst = "first divergence: ";
 
 std::string with_step(const std::string& sentence, const DumpPair& dumps) {
   const std::string place =
@@ -126,8 +123,8 @@ StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Request
   c.unreadable = reader.unreadable();
   StepResult result{dumps.step, dumps.rank, c.divergence.has_value(), "", c.unreadable.size(), {}};
   if (c.divergence) {
-    result.finding = c.divergence->sentence.substr(kFirst.size());
-    c.sentence = (before.has_parted ? "also: " : std::string(kFirst)) + result.finding;
+    result.finding = c.divergence->sentence;
+    c.sentence = (before.has_parted ? "also: " : "first divergence: ") + result.finding;
     before.has_parted = true;
   } else {
     c.sentence = agreement(c.compared, count_bare(c.pairs, c.compared), c.coverage);

@@ -5,11 +5,13 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "observe/compare/noise.h"
 #include "observe/compare/operand_pairs.h"
 #include "observe/compare/repeated.h"
+#include "observe/compare/small_loss.h"
 #include "types/float_step.h"
 
 namespace aloft::compare {
@@ -40,19 +42,11 @@ double apart(double a, double b, double scale) {
   return std::abs(a - b) / scale;
 }
 
-// Where a type ends. A mask of attention holds it for what is not seen; norms overflow then, in
-// some runs, and the rest of it is what can be compared.
-double largest_of(const Record& r) {
-  const double unit = unit_of(r.type);
-  if (unit == 0x1p-11) return 65504;
-  return unit == 0x1p-53 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
-}
-// What is added to it, or another type's end, moves it by less than the share that is left; and it
-// may be beyond. Values that are large, and no more than that, are none.
+// A mask of attention: norms of it overflow in some runs, and the rest of it is what can be
+// compared. Values that are large, and no more than that, are none.
 bool is_mask(const Record& r) {
-  constexpr double kEnd = 0.99;
-  const double largest = largest_of(r);
-  return r.min.number && *r.min.number <= -kEnd * largest && or_zero(r.max) < 0.5 * largest;
+  return r.min.number && *r.min.number < 0 && is_at_end(*r.min.number, r.type) &&
+         !is_at_end(2 * or_zero(r.max), r.type);
 }
 
 // Elements without a gradient make that of either run longer: it is measured by the longer one.
@@ -130,7 +124,10 @@ bool is_forward_value(const Entry& e) {
 class Judge {
  public:
   Judge(const Pairs& pairs, const ElementsOf& elements_of, const Circumstances& circumstances)
-      : elements_of_(elements_of), circumstances_(circumstances), sizes_(common_sizes(pairs)) {
+      : elements_of_(elements_of),
+        circumstances_(circumstances),
+        sizes_(common_sizes(pairs)),
+        small_loss_(circumstances.loss) {
     if (circumstances.drift) noise_.add_drift(circumstances.drift->typical());
     bool both_have_gradients = false;
     for (const EntryPair& p : pairs.entries)
@@ -164,9 +161,10 @@ class Judge {
     if (m.entry->npu->direction != Direction::Forward)
       begin_backward();
     else if (m.gives)
-      note_logits(*m.entry);
+      small_loss_.note_logits(*m.entry);
     if (!is_update && (m.gives || has_own_inputs)) noise_.add(*m.entry);
     const double& inputs = inputs_[m.entry];
+    const std::size_t begin = all.size();
     if (m.gives) look_for_missing(m, all);
     for (const RecordPair& r : m.entry->records) {
       if (!r.npu || !r.bench) continue;
@@ -186,6 +184,7 @@ class Judge {
                      r.npu->part == Part::Parameter && is_turned(r)});
     }
     if (m.gives && are_equal_) noise_.forget();
+    measure_cancelled(m, all, begin);
   }
 
   // What has no gradient where nothing else of the backward pass is seen: a module that is left out
@@ -203,36 +202,36 @@ class Judge {
 
   // Of what was computed last.
   double noise() const { return typical(seen_); }
-  // Of the loss beside that: it is a difference of values as large as the logits, and rounded as
-  // they are, however little is left.
-  double of_loss() const { return lost_digits() * logits_; }
+  // Of the loss beside that.
+  double of_loss() const { return small_loss_.of_loss(noise_.coarsest()); }
 
  private:
-  // By a loss below 1, in parts of itself: so much is a rounding of 1, and no more than
-  // all of it.
-  double lost_digits() const {
-    const double loss = circumstances_.loss.value_or(1);
-    if (!(loss < 1)) return 0;
-    const double rounding = 2 * noise_.coarsest() * (1 - loss);
-    return rounding < loss ? rounding / loss : 1;
-  }
-  // What the last call of the forward pass gives, or takes where it gives the loss itself.
-  void note_logits(const EntryPair& entry) {
-    double given = 0, taken = 0;
-    for (const RecordPair& r : entry.records) {
-      if (!r.bench || !is_float(*r.bench)) continue;
-      const double size = std::max(or_zero(r.bench->max), or_zero(r.bench->min));
-      if (r.bench->part == Part::Input) taken = std::max(taken, size);
-      if (r.bench->part == Part::Output && r.bench->elements() > 1) given = std::max(given, size);
-    }
-    logits_ = given > 0 ? given : taken;
-  }
-  // The first gradient is a probability less 1, or a result less what it should be: of a small loss
-  // the two are nearly equal, and all other gradients come from it.
   void begin_backward() {
     if (std::exchange(is_backward_, true)) return;
-    if (const double lost = lost_digits(); lost > 0)
-      noise_.add_cancelled(lost * (1 + *circumstances_.loss * logits_));
+    if (const double lost = small_loss_.of_gradient(noise_.coarsest()); lost > 0)
+      noise_.add_cancelled(lost);
+  }
+  // What a module gives that multiplies by a matrix has come out of the loss: what a loss, or a
+  // softmax, takes may be exact, and lose its digits there. All gradients behind that are made of
+  // it, and what is measured of it counts for them, if it is less than what was derived.
+  void measure_cancelled(const Moment& m, const std::vector<Compared>& all, std::size_t begin) {
+    if (!(noise_.cancelled() > 0) || !m.gives || !m.entry->npu->is_module ||
+        m.entry->npu->direction != Direction::Backward || !has_matrix(*m.entry))
+      return;
+    double most = -1;
+    for (const Compared& c : std::span(all).subspan(begin)) {
+      if (!c.records.npu || !c.records.bench || c.difference.is_more()) return;
+      if (is_float(*c.records.npu) && c.records.npu->elements() > 1)
+        most = std::max(
+            most, SmallLoss::length_of_error(c.difference.size, elements(c.records) != nullptr));
+    }
+    if (most >= 0) noise_.measure_cancelled(most);
+  }
+  bool has_matrix(const EntryPair& entry) const {
+    const EntryPair* const forward = other_direction(*entry.bench, Direction::Forward);
+    return forward && std::ranges::any_of(forward->bench->records, [](const Record& r) {
+             return r.part == Part::Parameter && r.shape.size() > 1;
+           });
   }
 
   const ElementFigures* elements(const RecordPair& r) const {
@@ -516,8 +515,8 @@ class Judge {
   std::map<const EntryPair*, double> inputs_;  // what the inputs of calls are off
   std::map<const EntryPair*, double> small_;   // ... because of the few digits of small numbers
   Noise noise_;
-  double seen_ = 0;    // the most so far that was explained
-  double logits_ = 0;  // the largest of what the forward pass gives
+  double seen_ = 0;  // the most so far that was explained
+  SmallLoss small_loss_;
   bool is_backward_ = false;
   bool are_equal_ = true;  // all values so far, and their types
 };

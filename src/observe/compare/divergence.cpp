@@ -220,10 +220,10 @@ std::string data_sentence(const Compared& c) {
   const std::string& of = c.difference.of;
   if (of == "the shape")
     return fmt::format(
-        "first divergence: data: {} has the shape {} against {}: batches of another "
+        "data: {} has the shape {} against {}: batches of another "
         "size",
         subject_of(c), shape_text(n), shape_text(b));
-  std::string text = fmt::format("first divergence: data: {} is other", subject_of(c));
+  std::string text = fmt::format("data: {} is other", subject_of(c));
   if (const std::string ours = figure_text(n, of); !ours.empty() && of != "the elements")
     text += fmt::format(" ({} {} against {})", of, ours, figure_text(b, of));
   return text + ": other examples, or in another order";
@@ -321,7 +321,7 @@ Divergence of_records(const std::vector<Compared>& all, std::vector<Compared>::c
   const std::string module = !d.module.empty() ? d.module
                              : is_forward(e)   ? "the model itself"
                                                : "the loss, or the model itself";
-  d.sentence = fmt::format("first divergence: {}, {}{}{}: {}", word_of(pass_of(*it)), module,
+  d.sentence = fmt::format("{}, {}{}{}: {}", word_of(pass_of(*it)), module,
                            d.kind.empty() ? "" : " (" + d.kind + ")",
                            d.behind.empty() ? "" : ", behind " + d.behind, subject_of(*it));
   if (it->records.npu && it->records.npu->part == Part::Parameter)
@@ -331,6 +331,8 @@ Divergence of_records(const std::vector<Compared>& all, std::vector<Compared>::c
   if (d.place == "data") d.sentence += data_remark(all, *it);
   d.arguments = lone_arguments(all, *it, d.module);
   d.sentence += operand_remark(all, *it) + argument_remark(d.arguments);
+  if (bench) d.functions = lone_functions(all, *it, npu, *bench);
+  d.sentence += function_remark(d.functions, e.is_module);
   if (d.place == "forward" && it->records.npu->part == Part::Output)
     if (const auto ratio = common_ratio(*it))
       d.sentence += fmt::format(
@@ -353,7 +355,7 @@ struct Agreed {
 Divergence of_loop(const TrainingDifference& t, const Agreed& forward) {
   Divergence d;
   d.place = t.place;
-  d.sentence = "first divergence: " + t.place + ": " + t.text;
+  d.sentence = t.place + ": " + t.text;
   if (t.place == "loss" && forward.by_statistics > 0)
     d.sentence +=
         "; what comes before it has the same statistics: other targets, another mean, or another "

@@ -9,6 +9,7 @@
 #include "observe/compare/coverage.h"
 #include "observe/compare/difference.h"
 #include "observe/compare/lone_arguments.h"
+#include "observe/compare/lone_functions.h"
 
 namespace aloft::compare {
 
@@ -23,8 +24,9 @@ struct Divergence {
   std::string kind;    // its class, or the function
   std::string behind;  // the last call before it that agrees; "" where there is none
   std::vector<LoneArgument> arguments;  // that one of the two runs alone gives to what parts
-  std::string line;  // that calls it, in either run: "gpt2.py:31"; "" where it is not known
-  std::string sentence;
+  std::vector<LoneFunction> functions;  // that one of the two alone calls on the way to it
+  std::string line;      // that calls it, in either run: "gpt2.py:31"; "" where it is not known
+  std::string sentence;  // without the words before it: "forward, h.0.attn (Attention), behind ..."
 };
 
 // Nothing where all are within what rounding explains. `loop`: what the training loop says that is

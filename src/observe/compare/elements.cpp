@@ -6,7 +6,6 @@
 
 #include "observe/compare/noise.h"
 #include "types/float_step.h"
-#include "types/statistics.h"
 
 namespace aloft::compare {
 
@@ -25,19 +24,11 @@ bool drop_infinities(std::vector<double>& n, std::vector<double>& b) {
   return true;
 }
 
-// Whether it is where its type ends, or beyond: what masks of attention hold for what is not seen.
-// Of a mask that was made in another type it may be that one's end.
-bool is_at_end(double v, std::optional<DType> type) {
-  constexpr double kNear = 0.9;
-  return type && std::abs(v) >= kNear * edges_of(*type).largest;
-}
-
 // Where both stand at the end of their types, on the same side, nothing differs but the types.
 void drop_ends(std::vector<double>& n, std::vector<double>& b, const Elements& npu,
                const Elements& bench) {
-  const std::optional<DType> ours = float_type_of(npu.type), theirs = float_type_of(bench.type);
   for (std::size_t i = 0; i < n.size(); ++i)
-    if (is_at_end(n[i], ours) && is_at_end(b[i], theirs) &&
+    if (is_at_end(n[i], npu.type) && is_at_end(b[i], bench.type) &&
         std::signbit(n[i]) == std::signbit(b[i]))
       n[i] = b[i] = 0;
 }

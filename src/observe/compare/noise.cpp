@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "types/float_step.h"
+#include "types/statistics.h"
 
 namespace aloft::compare {
 
@@ -32,6 +33,12 @@ std::optional<DType> float_type_of(std::string_view type) {
 double unit_of(std::string_view type) {
   const std::optional<DType> t = float_type_of(type);
   return t ? step_at(*t, 1) / 2 : 0;
+}
+
+bool is_at_end(double value, std::string_view type) {
+  constexpr double kNear = 0.99;
+  const std::optional<DType> t = float_type_of(type);
+  return t && std::abs(value) >= kNear * edges_of(*t).largest;
 }
 
 double unit_of(const EntryPair& entry) {
@@ -73,6 +80,12 @@ void Noise::add(const EntryPair& entry) {
 void Noise::forget() {
   since_ = drift_ * drift_;
   was_same_ = true;
+  is_cancelled_since_ = false;
+}
+
+void Noise::add_cancelled(double relative) {
+  cancelled_ = relative;
+  is_cancelled_since_ = true;
 }
 
 void Noise::add_drift(double relative) {
@@ -81,16 +94,14 @@ void Noise::add_drift(double relative) {
   since_ += relative * relative;
 }
 
-void Noise::add_cancelled(double relative) {
-  cancelled_ = relative;
-  squares_ += relative * relative;
-  since_ += relative * relative;
-}
+void Noise::measure_cancelled(double relative) { cancelled_ = std::min(cancelled_, relative); }
 
 double Noise::level() const {
-  if (coarsest_ <= kUnitF32 || !was_same_) return std::sqrt(squares_);
+  const double lost = cancelled_ * cancelled_, all = squares_ + lost;
+  if (coarsest_ <= kUnitF32 || !was_same_) return std::sqrt(all);
   const double unseen = 2 * std::min(coarsest_, kMostBehindSame);
-  return std::sqrt(std::min(squares_, since_ + kUnseenCalls * unseen * unseen));
+  const double since = since_ + (is_cancelled_since_ ? lost : 0) + kUnseenCalls * unseen * unseen;
+  return std::sqrt(std::min(all, since));
 }
 
 double Noise::most() const {

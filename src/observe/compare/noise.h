@@ -16,6 +16,11 @@ std::optional<DType> float_type_of(std::string_view type);
 // "torch.float32"; 0 of types that are exact or not known.
 double unit_of(std::string_view type);
 
+// Whether a value of a type, by its name, lies where the type ends, within 1 %, or beyond, as what
+// masks of attention hold for what is not seen. What is added to it, or that it is another type's
+// end (bfloat16's beside float32's), moves it by less.
+bool is_at_end(double value, std::string_view type);
+
 // What rounding adds to what a call gives, relative to its size. Values are stored in the coarsest
 // type that either run has there, and summed in f32, or in f64 where both runs hold f64: with
 // random signs the error of n summands grows with the root of n.
@@ -31,6 +36,9 @@ class Noise {
   void add_drift(double relative);
   // What is computed from a difference of two nearly equal values is off by so much more.
   void add_cancelled(double relative);
+  // No more than that, once it has been seen.
+  void measure_cancelled(double relative);
+  double cancelled() const { return cancelled_; }
   // Of the values so far, a typical relative error.
   double level() const;
   double coarsest() const { return coarsest_; }  // unit so far
@@ -45,6 +53,7 @@ class Noise {
   double drift_ = 0;
   bool was_same_ = false;  // in both runs, and of low types, at some place
   double cancelled_ = 0;
+  bool is_cancelled_since_ = false;  // behind the last forget()
 };
 
 // Over how many summands a call's results are sums, at most; 1 where nothing says it.

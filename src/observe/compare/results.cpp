@@ -143,13 +143,19 @@ Json json_of(const Comparison& c) {
   for (const EntryPair& p : c.pairs.entries)
     if (!p.bench) only_npu.push_back(p.npu->name);
   for (const Entry* b : c.pairs.only_bench) only_bench.push_back(b->name);
-  Json divergence = nullptr, arguments = Json::array();
+  Json divergence = nullptr, arguments = Json::array(), functions = Json::array();
   if (c.divergence)
     for (const LoneArgument& a : c.divergence->arguments)
       arguments.push_back({{"call", a.call},
                            {"argument", a.name},
                            {"dtype", a.type},
                            {"run", a.is_in_first ? "npu" : "bench"}});
+  if (c.divergence)
+    for (const LoneFunction& f : c.divergence->functions)
+      functions.push_back({{"call", f.call},
+                           {"function", f.function},
+                           {"module", f.module},
+                           {"run", f.is_in_first ? "npu" : "bench"}});
   if (c.divergence)
     divergence = {{"place", c.divergence->place},
                   {"module", c.divergence->module},
@@ -158,7 +164,8 @@ Json json_of(const Comparison& c) {
                   {"line", c.divergence->line},
                   {"record", c.divergence->compared ? record_of(*c.divergence->compared) : Json()},
                   {"inputs", inputs_of(c)},
-                  {"arguments", std::move(arguments)}};
+                  {"arguments", std::move(arguments)},
+                  {"functions", std::move(functions)}};
   Json loop = Json::array();
   for (const TrainingDifference& t : c.loop)
     loop.push_back({{"place", t.place},
