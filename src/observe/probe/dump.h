@@ -80,7 +80,9 @@ class Dump {
   };
   using RecordAt = std::function<nlohmann::ordered_json(std::size_t i)>;
   nlohmann::ordered_json with_records(const char* task, const RecordAt& record_at) const;
-  void put_taken(nlohmann::ordered_json& data, const RecordAt& record_at) const;
+  // Of an entry; null where it is not written.
+  using ContentOf = std::function<nlohmann::ordered_json*(const std::string& entry)>;
+  void put_taken(const ContentOf& content_of, const RecordAt& record_at) const;
   nlohmann::ordered_json taps() const;
   Place place_of_call(std::string_view name) const;
   Place place_of_parameter(std::string_view name) const;
