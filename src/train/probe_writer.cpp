@@ -66,7 +66,8 @@ ProbeWriter::Seen ProbeWriter::of(std::vector<probe::LookedAt> values,
     seen.tensors.emplace(find, probe_, *seen.dump);
   } else if (selects(probe_)) {
     const std::vector<bool> chosen = selected(probe_, *seen.dump);
-    if (std::ranges::find(chosen, true) == chosen.end()) refuse_empty_selection(probe_);
+    if (std::ranges::find(chosen, true) == chosen.end())
+      refuse_empty_selection(probe_, *seen.dump, modules);
     seen.dump->keep(chosen);
   }
   seen.construct = text_of(seen.dump->construct());
