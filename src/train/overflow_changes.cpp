@@ -361,9 +361,10 @@ bool is_within(const Json& v) {
 
 }  // namespace
 
-nlohmann::ordered_json overflow_changes(const Path& run, const Json& found) {
+nlohmann::ordered_json overflow_changes(const Path& run, const Json& found,
+                                        const std::vector<Override>& overrides) {
   const Json& first = found.at("first");
-  RecordedRun recorded(run, found.at("step").get<std::int64_t>());
+  RecordedRun recorded(run, found.at("step").get<std::int64_t>(), overrides);
   recorded.go_to_step();
   Trying trying(recorded, found);  // of the state before the step
   Json added = {{"decision", decision_of(recorded.programs().decisions("train"), first)},

@@ -22,7 +22,9 @@ struct Selected {
 // UserError E0327 where probe.scope names no entry.
 Selected selected(const ProbeSection& probe, const probe::Dump& dump);
 
-// UserError E0327: none is meant.
-[[noreturn]] void refuse_empty_selection(const ProbeSection& probe);
+// UserError E0327: none is meant. What is called nearly as the words of the list are is named, of
+// the dump's entries and of `modules`: a list may have left all entries of these out.
+[[noreturn]] void refuse_empty_selection(const ProbeSection& probe, const probe::Dump& dump,
+                                         const std::vector<probe::DumpedModule>& modules = {});
 
 }  // namespace aloft

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/folder.h"
+#include "base/terminal.h"
 #include "base/text.h"
 
 namespace aloft::compare {
@@ -30,15 +31,28 @@ void find_processes(const Path& folder, const std::string& step, std::vector<Fou
   }
 }
 
-std::vector<Found> dumps_in(const Path& path) {
+std::vector<Found> dumps_of_folder(const Path& path) {
   std::vector<Found> found;
-  if (is_file(path)) return {{"", "", path}};
-  if (!is_folder(path))
-    throw DataError("E0651", "nothing to compare").at(path.string()).saw("no such file or folder");
   find_processes(path, "", found);
   for (const Path& inner : list_folder(path))
     if (const std::string name = inner.filename().string(); name.starts_with("step"))
       find_processes(inner, name, found);
+  return found;
+}
+
+// Of a run's directory what its probe wrote there.
+std::vector<Found> dumps_in(const Path& path) {
+  if (is_file(path)) return {{"", "", path}};
+  if (!is_folder(path))
+    throw DataError("E0651", "nothing to compare").at(path.string()).saw("no such file or folder");
+  std::vector<Found> found = dumps_of_folder(path);
+  if (found.empty() && is_folder(path / "probe")) found = dumps_of_folder(path / "probe");
+  if (found.empty() && path_exists(path / "run.json"))
+    throw DataError("E0651", "nothing to compare")
+        .at(path.string())
+        .saw("a run whose steps were not probed")
+        .advice("aloft probe run " + in_shell(path.string()) +
+                " --at N --out DIR makes a dump of a step that it has made");
   if (found.empty())
     throw DataError("E0651", "nothing to compare")
         .at(path.string())
