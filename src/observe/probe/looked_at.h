@@ -27,8 +27,9 @@ struct LookedAt {
   bool has_exponents = false;  // the counts of exponents stand behind the numbers
 };
 
-// In the order of the program's outputs; several names may stand for one value. Nothing where the
-// program takes no statistics.
+// In the order of the program's outputs, and results of one call, or calls of one op, where they
+// belong also where they are computed once more for the look; several names may stand for one
+// value. Nothing where the program takes no statistics.
 std::vector<LookedAt> looked_at_in(const Program& program);
 
 // The statistics of one of them, of what a run left in kAllStatistics.
