@@ -17,6 +17,7 @@
 #include "ops/op.h"
 #include "passes/lower_to_plan.h"
 #include "passes/pass.h"
+#include "passes/taken_in.h"
 #include "passes/tap_pattern.h"
 
 namespace aloft {
@@ -96,7 +97,8 @@ std::optional<ValueId> summed_gradient(const Graph& graph, Name variable) {
 PassReport run(Graph& graph, const PassContext&) {
   PassReport report;
   std::vector<TapPattern> patterns;
-  for (Name p : graph.tap_patterns()) patterns.emplace_back(p.str());
+  for (Name p : graph.tap_patterns())
+    if (!is_note_of_fusion(p.str())) patterns.emplace_back(p.str());
   if (patterns.empty()) return report;
   for (std::uint32_t n : graph.order()) {
     const Node& node = graph.node(n);

@@ -135,6 +135,10 @@ AskedTaps taps_of(Look look, const ProbeSection& probe, const MonitorSection& mo
     add_modules(asked, prefix, are_few ? probe.list : Strings(), model);
   if (probe.level != "module") add_ops(asked, prefix, {"*", "backward:*"});
   if (looks_inside(probe)) add_ops(asked, prefix, kInside);
+  // What is computed only for who names it.
+  if (probe.level != "module")
+    for (const std::string& word : probe.list)
+      if (is_pattern(word)) asked.patterns.push_back("perhaps:" + std::string(prefix) + word);
   return asked;
 }
 

@@ -44,9 +44,11 @@ class Probe(ProbeTest):
         self.assertEqual(self.dump("probed", 0, "construct")["Module.h.0.mlp.c_fc.Linear.forward.0"],
                          "Module.h.0.mlp.MLP.forward.0")
         self.assertEqual(self.dump("probed", 0, "stack"), {})  # Aloft itself calls a recipe's model
-        # A block's gradient goes on past its norms: through them alone there is no value.
-        self.assertTrue(any(name.startswith("call:h.0.ln_1#0.input.gradient")
-                            for name in json.loads((self.folder / "probed/missing.json").read_text())))
+        # A block's gradient goes on past its norms: what comes through them alone is computed for the look.
+        missing = json.loads((self.folder / "probed/missing.json").read_text())
+        self.assertEqual(set(missing), {"call:head#0.output", "call:#0.output"})  # the logits
+        for norm in ("h.0.ln_1", "h.0.ln_2", "ln_f"):
+            self.assertEqual(len(data[f"Module.{norm}.LayerNorm.backward.0"]["output"]), 1)
 
     def test_no_bit_is_changed(self):
         for precision in ("O0", "O2:bf16", "O2:fp16"):
