@@ -45,8 +45,7 @@ class Probe(ProbeTest):
                          "Module.h.0.mlp.MLP.forward.0")
         self.assertEqual(self.dump("probed", 0, "stack"), {})  # Aloft itself calls a recipe's model
         # A block's gradient goes on past its norms: what comes through them alone is computed for the look.
-        missing = json.loads((self.folder / "probed/missing.json").read_text())
-        self.assertEqual(set(missing), {"call:head#0.output", "call:#0.output"})  # the logits
+        self.assertEqual(json.loads((self.folder / "probed/missing.json").read_text()), {})
         for norm in ("h.0.ln_1", "h.0.ln_2", "ln_f"):
             self.assertEqual(len(data[f"Module.{norm}.LayerNorm.backward.0"]["output"]), 1)
 
@@ -71,6 +70,11 @@ class Probe(ProbeTest):
         for k in range(4):
             self.assertEqual(len(dump["data"][f"Torch.linear.{k}.forward"]["output"]), 1)
         self.assertIn("Torch.layer_norm_grad.0.backward", dump["data"])
+        # The logits alone are never whole, and are computed for who names them.
+        self.assertEqual(list(json.loads((self.folder / "ops/missing.json").read_text())), ["head/linear#0"])
+        self.aloft("probe", "run", "tiny.toml", "--out", "head", "--level", "op", "--set", 'probe.list=["head/linear"]')
+        self.assertEqual(self.dump("head")["taps"], {"Torch.linear.4.forward": ["head/linear#0"]})
+        self.assertEqual(json.loads((self.folder / "head/missing.json").read_text()), {})
 
     def test_ops_have_what_they_take(self):
         taken = {}
