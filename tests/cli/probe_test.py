@@ -447,11 +447,14 @@ class Probe(ProbeTest):
         self.assertEqual(step["step"], 0)
 
     def test_a_kill_in_the_middle_of_a_step_leaves_whole_files(self):
-        for number, (mode, delay) in enumerate((mode, delay) for mode in ("graph", "eager")
-                                               for delay in (0, 0.003, 0.007, 0.011)):
+        statistics = ("--probe", "statistics:mix")
+        tensors = ("--set", 'probe.task="tensor"', "--set", 'probe.list=["h.0"]')
+        for number, (mode, probe, delay) in enumerate(
+                (mode, probe, delay) for mode, probe in (("graph", statistics), ("eager", statistics), ("graph", tensors))
+                for delay in (0, 0.003, 0.007, 0.011)):
             folder = self.folder / f"killed-{number}/probe"
             run = subprocess.Popen([ALOFT, "train", "tiny.toml", "--out", f"killed-{number}", "--mode", mode, "--steps",
-                                    "100000", "--probe", "statistics:mix"], cwd=self.folder, env=self.environment,
+                                    "100000", *probe], cwd=self.folder, env=self.environment,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             try:
                 end = time.monotonic() + 60
