@@ -115,10 +115,8 @@ Action probe_compare(CLI::App& app) {
       ->required();
   app.add_option("bench", o->bench, "dump that it is held against")->required();
   add_results_folder(app, o->out);
-  app.add_option(
-      "--map", o->map,
-      "TOML, YAML or JSON: which module, or value, of the one is which of the other; data, "
-      "cell and layer mappings of msprobe, too");
+  app.add_option("--map", o->map,
+                 "which name of one dump is which of the other, or msprobe's mapping");
   app.add_flag("--xlsx", o->xlsx, "write the table as a workbook, too");
   add_strict(app, o->is_strict, "a divergence, or what one run lacks");
   add_json(app, o->as_json, "an object, with the steps in a list");

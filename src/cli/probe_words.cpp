@@ -63,25 +63,24 @@ void add_probe_words(CLI::App& app, ProbeWords& words) {
   add_recipe(app, words.recipe,
              "recipe file (*.toml); with --at a run; with --tokens a saved model");
   app.add_option("--tokens", words.tokens,
-                 "safetensors: tokens [B, T], optional targets [B, T], of one pass over a model");
+                 "safetensors: tokens [B, T] (and targets) of one pass over a model");
   add_precision(app, words.precision);
+  // Not shown as sets: a line of help would be too long.
   app.add_option("--task", words.task,
-                 "what is looked at: statistics, tensor, overflow, structure or acc_check "
-                 "(default: statistics, or --config's)")
-      ->check(CLI::IsMember({"statistics", "tensor", "overflow", "structure", "acc_check"}));
+                 "statistics (default), tensor, overflow, structure or acc_check")
+      ->check(CLI::IsMember({"statistics", "tensor", "overflow", "structure", "acc_check"})
+                  .description(""));
   app.add_option("--config", words.config, "msprobe's config.json: what it asks for");
   app.add_option("--level", words.level,
-                 "module (L0), op (L1) or mix: calls of modules and parameters, every op, or both "
-                 "(default: the recipe's, or module)")
+                 "module (L0), op (L1) or mix, both (default: recipe's, or module)")
       ->check(CLI::IsMember({"module", "op", "mix", "L0", "L1"}).description(""));
   app.add_option("--out", words.out,
-                 "folder of the steps' folders, and of the run itself: run/ (default: --config's)");
+                 "folder of the steps' folders and of run/ (default: --config's)");
   app.add_option("--steps", words.steps,
-                 "steps that are made (default: 1, or what --at and --config ask for)")
+                 "steps that are made (default: 1, or what --at, --config ask for)")
       ->check(at_least(1));
   app.add_option("--at", words.at,
-                 "steps that are written, counted from 0: 3, or 0,4-6 (default: the recipe's, or "
-                 "all)")
+                 "steps that are written, from 0: 0,4-6 (default: recipe's, or all)")
       ->delimiter(',')
       ->check(step_or_range());
   add_threads(app, words.threads);
