@@ -191,7 +191,7 @@ void Dump::order_entries() {
   struct Ends {
     std::optional<std::size_t> given, taken;
   };
-  std::map<std::string_view, Ends> ends;
+  std::map<std::string, Ends, std::less<>> ends;
   for (std::size_t i = 0; i < values_.size(); ++i) {
     const Place& place = places_[i];
     if (place.list == "parameters") continue;  // there before anything is computed
@@ -201,8 +201,16 @@ void Dump::order_entries() {
     const bool is_further = is_op(place.entry) && end;
     if (!is_further) end = std::max(end.value_or(0), values_[i].order);
   }
+  // Gradients of parameters, then updates, stand behind their module's backward pass.
+  const auto rank_of = [](std::string_view entry) {
+    return has_part(entry, kParametersGrad) ? 1 : has_part(entry, kParametersUpdate) ? 2 : 0;
+  };
+  const auto backward_of = [](const std::string& entry) {
+    const std::size_t part = entry.find(".parameters_");
+    return entry.substr(0, part) + std::string(kBackward) + ".0";
+  };
   struct Placed {
-    std::tuple<bool, std::size_t, bool> key;
+    std::tuple<bool, std::size_t, bool, int> key;
     std::string entry;
   };
   std::vector<Placed> placed;
@@ -210,9 +218,11 @@ void Dump::order_entries() {
     std::size_t last = 0;  // where one ends of which nothing is seen
     for (const std::string& entry : entries_) {
       if (has_part(entry, kForward) != is_forward) continue;
-      const Ends& end = ends[entry];
+      const int rank = rank_of(entry);
+      const auto backward = ends.find(backward_of(entry));
+      const Ends& end = rank > 0 && backward != ends.end() ? backward->second : ends[entry];
       last = end.given ? *end.given : end.taken ? *end.taken : last;
-      placed.push_back({{!is_forward, last, !is_op(entry)}, entry});
+      placed.push_back({{!is_forward, last, !is_op(entry), rank}, entry});
     }
   }
   std::ranges::stable_sort(placed, {}, &Placed::key);
