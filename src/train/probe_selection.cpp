@@ -108,11 +108,6 @@ bool selects(const ProbeSection& probe) {
   return !probe.list.empty() || !probe.scope.empty() || !probe.data_mode.empty();
 }
 
-bool Selected::any() const {
-  return std::ranges::find(values, true) != values.end() ||
-         std::ranges::find(taken, true) != taken.end();
-}
-
 Selected selected(const ProbeSection& probe, const probe::Dump& dump) {
   const auto [from, to] = range_of(probe.scope, dump.entries());
   std::map<std::string_view, std::size_t> place_of;
@@ -127,7 +122,10 @@ Selected selected(const ProbeSection& probe, const probe::Dump& dump) {
   for (std::size_t i = 0; i < dump.values().size(); ++i)
     chosen.values.push_back(is_meant(dump.entry_of(i), dump.data_name(i), dump.values()[i]));
   for (const probe::Dump::Taken& t : dump.taken())
-    chosen.taken.push_back(t.value && is_meant(t.entry, t.data_name(), dump.values()[t.of]));
+    chosen.taken.push_back(is_meant(t.entry, t.data_name(), dump.values()[t.of]));
+  chosen.has_any = std::ranges::find(chosen.values, true) != chosen.values.end();
+  for (std::size_t i = 0; i < chosen.taken.size(); ++i)
+    chosen.has_any = chosen.has_any || (chosen.taken[i] && dump.taken()[i].value);
   return chosen;
 }
 

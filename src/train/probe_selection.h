@@ -15,8 +15,7 @@ bool selects(const ProbeSection& probe);
 // Which are meant, of all values and of what ops take (Dump::taken()).
 struct Selected {
   std::vector<bool> values, taken;
-  // Whether a value is among them, at the one place or the other.
-  bool any() const;
+  bool has_any = false;  // a value is among them, at the one place or the other
 };
 
 // UserError E0327 where probe.scope names no entry.

@@ -66,7 +66,7 @@ ProbeWriter::Seen ProbeWriter::of(std::vector<probe::LookedAt> values,
     seen.tensors.emplace(find, probe_, *dump);
   } else if (selects(probe_)) {
     const Selected chosen = selected(probe_, *dump);
-    if (!chosen.any()) refuse_empty_selection(probe_, *dump, modules);
+    if (!chosen.has_any) refuse_empty_selection(probe_, *dump, modules);
     dump->keep(chosen.values, chosen.taken);
   }
   seen.construct = std::make_shared<const std::string>(text_of(dump->construct()));
