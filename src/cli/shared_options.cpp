@@ -90,8 +90,7 @@ void add_probe(CLI::App& app, std::string& probe, bool writes) {
       for (const char* level : {"", ":module", ":op", ":mix", ":op,attention", ":mix,attention"})
         words.push_back(std::string(task) + level);
   app.add_option("--probe", probe,
-                 writes ? "statistics or tensor[:op[,attention]], structure, overflow, acc_check, "
-                          "trends, none (default: recipe)"
+                 writes ? "statistics or tensor[:op], overflow, structure, trends, none ..."
                         : "statistics[:op[,attention]], overflow, trends, none (default: recipe)")
       // Not shown as a set: a line of help would be too long.
       ->check(CLI::IsMember(words).description(""));
