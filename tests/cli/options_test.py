@@ -64,6 +64,7 @@ PROBES = {
                    "--device": "a place", "--json": "form", "--quiet": "what is said"},
     "probe compare": {"--out": "a place", "--map": "of names", "--xlsx": "form", "--strict": "what is an error",
                       "--json": "form"},
+    "probe acc-check": {"--out": "a place", "--list": "of calls", "--json": "form"},
 }
 
 # Models by name: the options that mean something for them, and how the result shows it.
