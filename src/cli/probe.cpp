@@ -210,6 +210,10 @@ ExitCode probe_run(const Options& o) {
     overrides.push_back({"train.device", "\"" + *device + "\""});
   const Recipe recipe = load_recipe(o.recipe.path, overrides);
   need_steps_to_look_at(recipe, !o.looked_at.empty());
+  if (o.steps && recipe.probe.task == "structure")
+    throw UserError("E0700", "with task structure no step is made")
+        .saw("--steps " + std::to_string(*o.steps))
+        .need("no --steps, or another --task");
   set_log_level(LogLevel::Warning);
   TrainOptions t;
   t.out = Path(out) / "run";
