@@ -170,6 +170,10 @@ class RecipeRun {
       overrides.push_back({"train.device", "\"" + *device + "\""});
     Recipe recipe = load_recipe(o_.recipe.path, overrides);
     need_steps_to_look_at(recipe, !o_.at.empty());
+    if (o_.steps && recipe.probe.task == "structure")
+      throw UserError("E0700", "with task structure no step is made")
+          .saw("--steps " + std::to_string(*o_.steps))
+          .need("no --steps, or another --task");
     return recipe;
   }
 

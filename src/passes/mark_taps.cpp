@@ -44,6 +44,10 @@ bool is_parameter(const Node& node) {
   return node.op == Name("state") && slot_of(node).cls == StateClass::Parameter;
 }
 
+std::string name_of_input(const Node& node) {
+  return std::get<std::string>(*node.attrs.find("name"));
+}
+
 // Marks the value of this name for each kind of pattern that asks for it. True if one did.
 bool mark(Graph& graph, const std::vector<TapPattern>& patterns, const std::string& value,
           ValueId v) {
@@ -108,6 +112,10 @@ PassReport run(Graph& graph, const PassContext&) {
       if (const auto sum = summed_gradient(graph, state_id(node)))
         report.changed |= mark(graph, patterns, gradient_of_tap(name)->name, *sum);
     }
+    if (node.op == Name("input"))
+      report.changed |= mark(graph, patterns, input_tap(name_of_input(node)), {n, 0});
+    else if (node.op == Name("state") && !is_parameter(node))
+      report.changed |= mark(graph, patterns, variable_tap(state_id(node).str()), {n, 0});
     if (!is_before_fusion(node)) continue;
     for (std::uint32_t i = 0; i < node.out.size(); ++i)
       report.changed |= mark(graph, patterns, tap_name(node, i), {n, i});

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -37,6 +39,8 @@ class Reading {
   MsprobeConfig run() {
     for (const auto& [key, value] : config_.items()) take(key, value);
     take_section();
+    for (const auto& [key, value] : config_.items())
+      if (key != task_) check_section(key, value);
     return std::move(result_);
   }
   struct Mistake {
@@ -113,6 +117,23 @@ class Reading {
     return std::ranges::find(kSections, key) != std::end(kSections);
   }
 
+  // Of a task that is not done no value counts; a key that there is not is a slip all the same.
+  void check_section(const std::string& section, const json& value) {
+    static const std::map<std::string, std::vector<std::string>> kOwnKeys = {
+        {"statistics", {"summary_mode", "slice", "request_id"}},
+        {"tensor",
+         {"summary_mode", "slice", "request_id", "file_format", "diff_nums", "bench_path"}},
+        {kOverflow, {"overflow_nums", "check_mode"}},
+        {"structure", {}},
+        {"acc_check", {"white_list", "black_list", "error_data_path"}}};
+    const auto own = kOwnKeys.find(section);
+    if (own == kOwnKeys.end()) return;
+    if (!value.is_object()) return refuse(section, value, "an object");
+    for (const auto& [key, unread] : value.items())
+      if (!is_section_key(key) && std::ranges::find(own->second, key) == own->second.end())
+        refuse_key(section + "." + key, key, own->second);
+  }
+
   void take_task(const json& value) {
     if (is_asked_) {
       if (value.is_string() && value != task_)
@@ -139,7 +160,9 @@ class Reading {
     if (value.is_null()) return;
     level_ = value == "L0" ? "module" : value == "L1" ? "op" : value == "mix" ? "mix" : "";
     if (value == "L2")
-      refuse("level", value, "\"L1\" with task acc_check: what each call's kernel takes and gives");
+      refuse("level", value,
+             "\"L0\", modules, \"L1\", ops, or \"mix\", both; what each call's kernel takes and "
+             "gives is of task acc_check, at \"L1\"");
     else if (value == "debug")
       refuse("level", value,
              "\"L1\" or \"mix\", whose `list` names the values that a program would save");
@@ -172,11 +195,9 @@ class Reading {
     if (is_empty(value)) return;
     std::vector<std::int64_t> steps;
     for (const json& one : value.is_array() ? value : json::array({value})) {
-      if (one.is_number_integer()) {
-        steps.push_back(one.get<std::int64_t>());
-        continue;
-      }
-      const std::string text = one.is_string() ? one.get<std::string>() : "";
+      const std::string text = one.is_string()           ? one.get<std::string>()
+                               : one.is_number_integer() ? one.dump()
+                                                         : "";
       const std::size_t dash = text.find('-');
       const auto from = parse_int(text.substr(0, dash));
       const auto to = dash == std::string::npos ? from : parse_int(text.substr(dash + 1));
@@ -259,7 +280,10 @@ class Reading {
       if (task_ == "tensor")
         return refuse(name, value, "nothing: `list` says which tensors are written");
       if (!is_empty(config_.at(task_).value("list", json())))
-        refuse(name, value, "nothing beside statistics.list: one list says what is looked at");
+        refuse(name, value,
+               "nothing beside statistics.list: msprobe writes the tensors of the one and "
+               "statistics of the other; here one list says both: make two runs, or take task "
+               "tensor with that list, which has statistics of all that it means");
       take_list("probe.list", name, value);
       task = "tensor";
     } else if (key != "data_mode" || value != json::array({"all"})) {
@@ -311,6 +335,34 @@ class Reading {
   std::vector<Mistake> mistakes_;
 };
 
+// Keys that stand twice in one object, of which a reader takes either. Of a text that is JSON.
+class KeysTwice : public nlohmann::json_sax<json> {
+ public:
+  std::vector<std::string> twice;
+
+  bool start_object(std::size_t) override { return open_.emplace_back(), true; }
+  bool end_object() override { return open_.pop_back(), true; }
+  bool key(std::string& name) override {
+    if (!open_.back().insert(name).second) twice.push_back(name);
+    return true;
+  }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(std::int64_t) override { return true; }
+  bool number_unsigned(std::uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(json::binary_t&) override { return true; }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t, const std::string&, const json::exception&) override {
+    return false;
+  }
+
+ private:
+  std::vector<std::set<std::string>> open_;
+};
+
 }  // namespace
 
 MsprobeConfig parse_msprobe_config(std::string_view text, const std::string& name,
@@ -323,10 +375,14 @@ MsprobeConfig parse_msprobe_config(std::string_view text, const std::string& nam
         .need("an object with `task`, `level`, `step` ...");
   Reading reading(config, task);
   MsprobeConfig result = reading.run();
-  if (reading.mistakes().empty()) return result;
+  std::vector<Reading::Mistake> mistakes = reading.mistakes();
+  KeysTwice keys;
+  json::sax_parse(text, &keys);
+  for (const std::string& key : keys.twice) mistakes.push_back({key + ", twice", "it once", ""});
+  if (mistakes.empty()) return result;
   UserError e("E0729", "msprobe's config.json asks for what Aloft has nothing for");
   e.add_line("at", name);
-  for (const Reading::Mistake& mistake : reading.mistakes()) {
+  for (const Reading::Mistake& mistake : mistakes) {
     e.add_line("saw", mistake.saw);
     e.add_line("need", mistake.need);
     if (!mistake.near.empty()) e.add_line("try", mistake.near);

@@ -124,6 +124,8 @@ AskedTaps taps_of(Look look, const ProbeSection& probe, const MonitorSection& mo
   if (probe.task == "tensor") add_tensors(asked, probe, model);
   if (probe.task == "overflow") {
     add_ops(asked, prefix, {"*", "backward:*", "update:*", "parameter:*"});
+    for (const char* outside : {"input:*", "variable:*"})  // what a step is given, of which floats
+      asked.patterns.push_back(fmt::format("perhaps:{}{}", prefix, outside));
     if (monitor.on) asked.calls.push_back({model, std::string(prefix)});
     return asked;
   }

@@ -22,19 +22,6 @@ constexpr std::string_view kForward = ".forward", kBackward = ".backward";
 constexpr std::string_view kParametersGrad = ".parameters_grad",
                            kParametersUpdate = ".parameters_update";
 
-std::string torch_name(DType t) {
-  switch (t) {
-    case DType::F64:
-      return "torch.float64";
-    case DType::BF16:
-      return "torch.bfloat16";
-    case DType::F16:
-      return "torch.float16";
-    default:
-      return "torch.float32";
-  }
-}
-
 Json number(double v) {
   if (std::isnan(v)) return "nan";
   if (std::isinf(v)) return v > 0 ? "inf" : "-inf";
@@ -95,6 +82,19 @@ std::string_view parent_of(std::string_view path) {
 }
 
 }  // namespace
+
+std::string torch_name(DType t) {
+  switch (t) {
+    case DType::F64:
+      return "torch.float64";
+    case DType::BF16:
+      return "torch.bfloat16";
+    case DType::F16:
+      return "torch.float16";
+    default:
+      return "torch.float32";
+  }
+}
 
 bool is_of_library(std::string_view file) {
   constexpr std::string_view kHere = __FILE__, kOwn = "observe/probe/dump.cpp";

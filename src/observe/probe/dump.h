@@ -22,6 +22,9 @@ struct DumpedModule {
   std::string kind;  // "Linear"; empty of a class that does not say
 };
 
+// "torch.float32", as files of PyTorch name a type of floats.
+std::string torch_name(DType t);
+
 // A value's record: the keys that msprobe reads, in its order, then those that it has no name for.
 // A number that JSON has none for is text: "nan", "inf".
 nlohmann::ordered_json record_of(const LookedAt& value, std::span<const double> all,
