@@ -21,22 +21,25 @@ struct Options {
 };
 
 ExitCode compare(const Options& o) {
-  const auto results = aloft::compare::compare_runs({o.npu, o.bench, o.out, o.map, o.xlsx});
+  std::string alone;
+  const auto results = aloft::compare::compare_runs({o.npu, o.bench, o.out, o.map, o.xlsx}, &alone);
   for (const auto& r : results) {
     print_result("{}\n", r.sentence);
     if (results.size() == 1) print_talk("  {}\n", r.files.back().string());
   }
   if (results.size() > 1) {
-    print_result("{}\n", aloft::compare::summary_of(results));
+    print_result("{}\n", aloft::compare::summary_of(results, alone));
     print_talk("  {}\n", (aloft::Path(o.out) / "compare_result.html").string());
   }
   std::size_t unreadable = 0;
   for (const auto& r : results) unreadable += r.unreadable;
   if (unreadable > 0)
-    throw DataError("E0652", "elements of tensors cannot be read")
+    throw DataError("E0652", "values of tensors cannot be read")
         .at(o.out)
         .saw(std::to_string(unreadable) + " tensors without; all else is compared")
-        .need("in dump_tensor_data what torch.save or numpy.save wrote, as dump.json says")
+        .need(
+            "numbers in dump.json, and in dump_tensor_data what torch.save or numpy.save wrote, as "
+            "dump.json says")
         .advice("the results name each, and why; make that dump again");
   if (!o.is_strict) return ExitCode::Ok;
   using Result = aloft::compare::StepResult;
@@ -50,6 +53,11 @@ ExitCode compare(const Options& o) {
         .advice(
             "make both at the same level, with the same scope, in a step of training or both "
             "without one");
+  if (!alone.empty())
+    throw DivergedError("E0842", "the two runs were compared in part")
+        .saw("not compared: " + alone)
+        .need("of each step a dump of both runs")
+        .advice("dump the same steps of both, or name the folders of single steps");
   return ExitCode::Ok;
 }
 
