@@ -45,8 +45,8 @@ void refuse_folder_of_others(const Path& out) {
 using Results = std::vector<aloft::compare::StepResult>;
 
 // What the text says, of one step as of several.
-void print_document(const Options& o, const Results& results) {
-  nlohmann::ordered_json all = aloft::compare::steps_json(results);
+void print_document(const Options& o, const Results& results, const std::string& alone) {
+  nlohmann::ordered_json all = aloft::compare::steps_json(results, alone);
   if (results.size() == 1) all["sentence"] = results[0].sentence;
   all["diverges"] = std::ranges::any_of(results, &aloft::compare::StepResult::has_divergence);
   all["out"] = o.out;
@@ -56,21 +56,22 @@ void print_document(const Options& o, const Results& results) {
   print_result("{}\n", all.dump(1, ' ', false, kReplace));
 }
 
-void print_text(const Options& o, const Results& results) {
+void print_text(const Options& o, const Results& results, const std::string& alone) {
   for (const auto& r : results) {
     print_result("{}\n", r.sentence);
     if (results.size() == 1) print_talk("  {}\n", r.files.back().string());
   }
   if (results.size() > 1) {
-    print_result("{}\n", aloft::compare::summary_of(results));
+    print_result("{}\n", aloft::compare::summary_of(results, alone));
     print_talk("  {}\n", (Path(o.out) / "compare_result.html").string());
   }
 }
 
-Results results_of(const Options& o) {
+// `alone`: the steps and processes that were not compared.
+Results results_of(const Options& o, std::string& alone) {
   const MadeFolder made(o.out);
   try {
-    return aloft::compare::compare_runs({o.npu, o.bench, o.out, o.map, o.xlsx});
+    return aloft::compare::compare_runs({o.npu, o.bench, o.out, o.map, o.xlsx}, &alone);
   } catch (...) {  // no empty folder is left
     made.take_away();
     throw;
@@ -79,18 +80,21 @@ Results results_of(const Options& o) {
 
 ExitCode compare(const Options& o) {
   refuse_folder_of_others(o.out);
-  const Results results = results_of(o);
+  std::string alone;
+  const Results results = results_of(o, alone);
   if (o.as_json)
-    print_document(o, results);
+    print_document(o, results, alone);
   else
-    print_text(o, results);
+    print_text(o, results, alone);
   std::size_t unreadable = 0;
   for (const auto& r : results) unreadable += r.unreadable;
   if (unreadable > 0)
-    throw DataError("E0652", "elements of tensors cannot be read")
+    throw DataError("E0652", "values of tensors cannot be read")
         .at(o.out)
         .saw(std::to_string(unreadable) + " tensors without; all else is compared")
-        .need("in dump_tensor_data what torch.save or numpy.save wrote, as dump.json says")
+        .need(
+            "numbers in dump.json, and in dump_tensor_data what torch.save or numpy.save wrote, as "
+            "dump.json says")
         .advice("the results name each, and why; make that dump again");
   if (!o.is_strict) return ExitCode::Ok;
   using Result = aloft::compare::StepResult;
@@ -104,6 +108,11 @@ ExitCode compare(const Options& o) {
         .advice(
             "make both at the same level, with the same scope, in a step of training or both "
             "without one");
+  if (!alone.empty())
+    throw DivergedError("E0842", "the two runs were compared in part")
+        .saw("not compared: " + alone)
+        .need("of each step a dump of both runs")
+        .advice("dump the same steps of both, or name the folders of single steps");
   return ExitCode::Ok;
 }
 

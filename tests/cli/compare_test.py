@@ -171,6 +171,16 @@ class Compare(ProgramTest):
             self.assertIn(b"run has no backward pass", said)
             self.assertIn(b"no divergence", self.compare(*arguments, "-o", "strict_half").stdout)
         self.compare("half", "half", "-o", "strict_half", "--strict")
+        # So is a step of which one run has no dump.
+        for run in ("all", "ended"):
+            shutil.copytree(self.folder / "right", self.folder / run)
+        (self.folder / "ended/step1/rank/dump.json").unlink()
+        for arguments in (("ended", "all"), ("all", "ended")):
+            done = self.compare(*arguments, "-o", "strict_ended", "--strict", exit_code=5)
+            self.assertIn(b"E0842", done.stderr)
+            for said in (done.stderr, done.stdout):
+                self.assertIn(b"step1 of ended has no dump.json", b" ".join(said.split()))
+            self.assertIn(b"no divergence", done.stdout)
 
     def page(self, path, width):
         """What a browser shows of a page in a window of that width."""

@@ -16,7 +16,8 @@ from safetensors.torch import load_file
 
 # What is dumped with functions, too: NAME-op and NAME-mix.
 WITH_FUNCTIONS = {"op": ("right", "exact_gelu", "wrong_eps"),
-                  "mix": ("right", "exact_gelu", "wrong_eps", "residual_dropped", "attention_scale")}
+                  "mix": ("right", "exact_gelu", "wrong_eps", "residual_dropped", "attention_scale", "softmax_axis",
+                          "mask_off_by_one", "no_mask")}
 HERE = Path(__file__).resolve().parent
 FIXTURES = HERE.parent / "fixtures"
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "python/aloft_probe")]

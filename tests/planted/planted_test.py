@@ -157,6 +157,9 @@ class Passes(Planted):
             model = FIXTURES / "gpt2-tiny"
             subprocess.run([ALOFT, "probe", "run", model, "--tokens", model / "expected.safetensors", "--level", level,
                             "--out", cls.folder / f"ours-{level}"], check=True, capture_output=True)
+        subprocess.run([ALOFT, "probe", "run", model, "--tokens", model / "expected.safetensors", "--level", "mix",
+                        "--set", "probe.attention=true", "--out", cls.folder / "ours-inside"], check=True,
+                       capture_output=True)
 
     def partner(self, said):
         """What a dump of PyTorch is held against."""
@@ -183,7 +186,40 @@ class Passes(Planted):
     def test_bugs_are_found_where_they_are(self):
         for name, said in all_in("bugs").items():
             with self.subTest(name):
-                self.assert_found(self.unpacked(name), self.partner(said), module=said["MODULE"])
+                self.assert_found(self.unpacked(name), self.partner(said), said["PLACE"], 0, said["MODULE"],
+                                  said["KIND"])
+
+    def test_what_names_something_else_is_not_right(self):
+        """A comparison that finds each mistake and says of it what is not so."""
+        compared, counts = self.compared, dict(self.counts)
+        planted, said = self.unpacked("attention_scale"), all_in("bugs")["attention_scale"]
+        for what in ("place", "module", "kind"):
+            def other(npu, bench, what=what):
+                found = compared(npu, bench)
+                for one in found:
+                    one["divergence"][what] = "another"
+                return found
+            self.compared = other
+            with self.subTest(what), self.assertRaises(AssertionError):
+                self.assert_found(planted, self.partner(said), said["PLACE"], 0, said["MODULE"], said["KIND"])
+        self.counts.update(counts)
+
+    def test_what_is_inside_of_attention_is_named(self):
+        module = ("transformer.h.0.attn", "h.0.attn")
+        scores, weights = ("masked_fill", "attention_scores"), ("softmax", "attention_probabilities")
+        inside = self.folder / "ours-inside"
+        for npu, bench in ((self.unpacked("right-mix"), inside), (inside, self.unpacked("right-mix"))):
+            self.assert_same(npu, bench)
+            [said] = self.compared(npu, bench)
+            kinds = [pair["call"].split(".")[1] for pair in said["compared"] if "output" in pair["npu"]["name"]]
+            ours = npu == inside
+            self.assertEqual([kinds.count(kind[ours]) for kind in (scores, weights)], [2, 2])
+        for name, kinds in (("attention_scale", scores), ("no_mask", scores), ("mask_off_by_one", weights),
+                            ("softmax_axis", weights)):
+            with self.subTest(name):
+                planted = self.unpacked(f"{name}-mix")
+                self.assert_found(planted, inside, "forward", 0, module[0], kinds[0])
+                self.assert_found(inside, planted, "forward", 0, module[1], kinds[1])
 
     def test_functions_are_named_where_dumps_have_them(self):
         # Of each mistake the function, or the module that computes between two, as either run calls it.

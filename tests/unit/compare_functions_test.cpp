@@ -108,6 +108,44 @@ TEST_F(CompareFunctions, AMistakeIsNamedByItsPlace) {
       << found->sentence;
 }
 
+// Aloft's are computed beside the op, and stand behind all else; other programs have them under
+// the names of what makes them, and masks that are no infinities.
+TEST_F(CompareFunctions, WhatIsInsideOfAttentionIsComparedWithWhatOthersCompute) {
+  const std::string attn = "Module.h.0.attn.Attention.forward.0";
+  const auto ours = [&](double scores, double probabilities, double after) {
+    return dump("ours", {{"h.0.attn/linear#0", 8},
+                         {"h.0.attn/attention_qkv#0", 7},
+                         {"h.0.attn/linear#1", after},
+                         {"h.0.attn/attention_scores#0", scores},
+                         {"h.0.attn/attention_probabilities#0", probabilities}});
+  };
+  const auto theirs = [&](double scores, double probabilities, double after) {
+    return foreign("theirs", {{"Functional.linear.0.forward", {attn, 8}},
+                              {"Tensor.__mul__.0.forward", {attn, 4, 9}},
+                              {"Tensor.masked_fill.0.forward", {attn, scores, 4}},
+                              {"Tensor.softmax.0.forward", {attn, probabilities, scores}},
+                              {"Functional.linear.1.forward", {attn, after}}});
+  };
+  EXPECT_FALSE(parted(ours(5, 2, 3), theirs(5, 2, 3)).has_value());
+  EXPECT_EQ(all_.size(), 4u);
+  EXPECT_FALSE(parted(theirs(5, 2, 3), ours(5, 2, 3)).has_value());
+  EXPECT_EQ(all_.size(), 4u);
+  struct Row {
+    double scores, probabilities;
+    const char *ours, *theirs;
+  };
+  for (const Row& row : {Row{6, 2.5, "attention_scores", "masked_fill"},
+                         Row{5, 2.5, "attention_probabilities", "softmax"}}) {
+    const auto here = parted(ours(row.scores, row.probabilities, 4), theirs(5, 2, 3));
+    ASSERT_TRUE(here.has_value());
+    EXPECT_EQ(here->kind, row.ours);
+    EXPECT_EQ(here->module, "h.0.attn");
+    const auto there = parted(theirs(row.scores, row.probabilities, 4), ours(5, 2, 3));
+    ASSERT_TRUE(there.has_value());
+    EXPECT_EQ(there->kind, row.theirs);
+  }
+}
+
 // One run has it, and the next call that both have takes something else.
 TEST_F(CompareFunctions, AFunctionThatOneRunAloneCallsIsNamed) {
   const std::vector<Function> right = {{"h.0.mlp/linear#0", 7},

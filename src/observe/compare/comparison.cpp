@@ -35,12 +35,33 @@ std::string modules_text(const DumpFile& npu, const DumpFile& bench) {
                      ours ? "first" : "second");
 }
 
-// What the sentence begins with where files of elements cannot be read; "" where all can.
-std::string unread_text(const std::vector<Unreadable>& all) {
+// Of a dump what stands in it in place of figures, or of a shape.
+void add_unreadable(const DumpFile& dump, std::vector<Unreadable>& all) {
+  for (const Entry& e : dump.entries)
+    for (const Record& r : e.records)
+      if (!r.unreadable.empty()) all.push_back({r.name, dump.file, r.unreadable});
+}
+
+// What the sentence begins with where figures, or files of elements, cannot be read; "" where all
+// can.
+std::string unread_text(const Comparison& c) {
+  const std::vector<Unreadable>& all = c.unreadable;
   if (all.empty()) return "";
-  return fmt::format("of {} {} the elements cannot be read ({}: {}{}), beside that: ", all.size(),
-                     all.size() == 1 ? "tensor" : "tensors", all[0].name, all[0].why,
-                     all.size() == 1 ? "" : ", and others");
+  const auto figures = std::ranges::count_if(
+      all, [&](const Unreadable& u) { return u.file == c.npu.file || u.file == c.bench.file; });
+  const bool are_all = static_cast<std::size_t>(figures) == all.size();
+  return fmt::format("of {} {} the {} cannot be read ({}: {}{}), beside that: ", all.size(),
+                     all.size() == 1 ? "tensor" : "tensors",
+                     figures == 0 ? "elements"
+                     : are_all    ? "figures"
+                                  : "figures or elements",
+                     all[0].name, all[0].why, all.size() == 1 ? "" : ", and others");
+}
+
+// How much of the two is behind a divergence: what agrees says it itself.
+std::string part_text(const Coverage& c) {
+  if (c.compared >= c.all) return "";
+  return fmt::format("; {} of {} tensors were compared", c.compared, c.all);
 }
 
 // "compare_result_step0_rank1.csv" of "compare_result.csv".
@@ -95,8 +116,9 @@ class MapWatch {
       .advice("check that both are of the same level; name what belongs together with --map");
 }
 
+// `without`: what the sentence ends with, of steps that are not compared.
 StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Request& request,
-                        Before& before, MapWatch& watch) {
+                        const std::string& without, Before& before, MapWatch& watch) {
   Comparison c;
   c.npu = read_dump(dumps.npu), c.bench = read_dump(dumps.bench);
   c.mode = mode_of(c.npu, c.bench);
@@ -117,21 +139,23 @@ StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Request
   if (before.scales == 0) before.scales = ratio_of_scales(ours, theirs);
   before.drift.end(c.compared, dumps.number);
   if (c.compared.empty()) refuse_nothing(dumps, c.pairs);
-  c.divergence = first_divergence(c.compared, c.npu, c.loop, &c.bench);
+  c.divergence = first_divergence(c.compared, c.npu, c.loop, &c.bench, &c.pairs);
   c.coverage = coverage_of(c.npu, c.bench, c.pairs, c.compared);
   c.table = msprobe_table(c.pairs, c.npu, c.mode, elements_of);
-  c.unreadable = reader.unreadable();
+  add_unreadable(c.npu, c.unreadable), add_unreadable(c.bench, c.unreadable);
+  c.unreadable.insert(c.unreadable.end(), reader.unreadable().begin(), reader.unreadable().end());
   StepResult result{dumps.step, dumps.rank, c.divergence.has_value(), "", c.unreadable.size(), {}};
   if (c.divergence) {
     result.finding = c.divergence->sentence;
-    c.sentence = (before.has_parted ? "also: " : "first divergence: ") + result.finding;
+    c.sentence = (before.has_parted ? "also: " : "first divergence: ") + result.finding +
+                 part_text(c.coverage);
     before.has_parted = true;
   } else {
     c.sentence = agreement(c.compared, count_bare(c.pairs, c.compared), c.coverage);
     result.lacks = c.coverage.lacks;
   }
   result.sentence = c.sentence =
-      with_step(unread_text(c.unreadable) + c.sentence + modules_text(c.npu, c.bench), dumps);
+      with_step(unread_text(c) + c.sentence + modules_text(c.npu, c.bench), dumps) + without;
   const auto place_of = [&](const Path& name) {
     return result.files.emplace_back(request.out / file_of(name, dumps));
   };
@@ -149,7 +173,7 @@ StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Request
 
 }  // namespace
 
-std::vector<StepResult> compare_runs(const Request& request) {
+std::vector<StepResult> compare_runs(const Request& request, std::string* alone_in) {
   const NameMap map = request.map.empty() ? NameMap() : NameMap::read(request.map);
   std::string alone;
   const std::vector<DumpPair> pairs = pair_dump_files(request.npu, request.bench, &alone);
@@ -158,17 +182,18 @@ std::vector<StepResult> compare_runs(const Request& request) {
   std::vector<StepResult> results;
   std::map<std::string, Before> before;  // by process
   MapWatch watch(map);
+  // Of one pair its own sentence says it, of several that of all.
+  const std::string without = pairs.size() == 1 ? without_text(alone) : "";
   for (const DumpPair& dumps : pairs)
-    results.push_back(compare_step(dumps, map, request, before[dumps.rank], watch));
+    results.push_back(compare_step(dumps, map, request, without, before[dumps.rank], watch));
   if (results.size() > 1) {
-    const auto all = steps_json(results);
+    const auto all = steps_json(results, alone);
     write_file_atomic(request.out / "compare_result.json",
                       all.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     write_file_atomic(request.out / "compare_result.html", page_of(all));
   }
   watch.tell();
-  if (!alone.empty())
-    log_warning("{} of the steps compared; the other run does not have {}", results.size(), alone);
+  if (alone_in) *alone_in = alone;
   return results;
 }
 

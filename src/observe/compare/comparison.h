@@ -22,7 +22,7 @@ struct StepResult {
   std::string step, rank;  // "step0", "rank1"; "" where the folders do not say
   bool has_divergence = false;
   std::string sentence;        // where the two part, or that they do not
-  std::size_t unreadable = 0;  // of how many tensors a file of elements cannot be read
+  std::size_t unreadable = 0;  // of how many tensors figures, or a file of elements, cannot be read
   std::vector<Path> files;
   std::string finding = {};  // of a divergence its sentence, without the step
   // What one run has nothing of, where what both have agrees (coverage.h); else "".
@@ -33,7 +33,8 @@ struct StepResult {
 // processes each its own, with their names, and compare_result.json and .html of all (steps.h).
 // What a comparison before has left in `out` is removed. Each file is whole or not there. DataError
 // E0650 for a file that is no dump, E0651 where there is nothing to compare; UserError E0728. A
-// line of the map that has no effect in any of the steps is warned of.
-std::vector<StepResult> compare_runs(const Request& request);
+// line of the map that has no effect in any of the steps is warned of. `alone`, where it is given:
+// the steps and processes that were not compared (dump_pairs.h).
+std::vector<StepResult> compare_runs(const Request& request, std::string* alone = nullptr);
 
 }  // namespace aloft::compare

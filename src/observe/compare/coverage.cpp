@@ -7,6 +7,8 @@
 #include <string_view>
 #include <tuple>
 
+#include "observe/compare/lone_modules.h"
+
 namespace aloft::compare {
 
 namespace {
@@ -36,12 +38,7 @@ class Alone {
 
   // Several modules that are taken as one have the names of all.
   void pair(const Entry& e) {
-    for (std::string_view rest = e.name; !rest.empty();) {
-      constexpr std::string_view kAnd = " + ";
-      const std::size_t end = rest.find(kAnd);
-      paired_.insert(key(parse_entry_name(rest.substr(0, end))));
-      rest = end == std::string_view::npos ? "" : rest.substr(end + kAnd.size());
-    }
+    for (const std::string_view name : names_in(e)) paired_.insert(key(parse_entry_name(name)));
   }
   // Each once, however many calls it is.
   std::vector<const Entry*> entries() const {
@@ -91,6 +88,20 @@ std::string lacking_pass(const DumpFile& npu, const DumpFile& bench,
   return "";
 }
 
+// What most lies in: a whole module, where one is missing, else a call.
+std::string example_of(const std::vector<const Entry*>& calls, std::size_t kind,
+                       const std::vector<LoneModule>& lone, bool is_npu) {
+  const LoneModule* most = nullptr;
+  for (const LoneModule& m : lone)
+    if (m.is_in_first == is_npu && m.has_parameters && (!most || m.tensors > most->tensors))
+      most = &m;
+  if (most && kind == kModules)
+    return fmt::format(", such as those of {} ({})", most->path, most->kind);
+  const auto first =
+      std::ranges::find_if(calls, [&](const Entry* e) { return kind_of(*e) == kind; });
+  return first == calls.end() ? "" : ", such as those of " + (*first)->name;
+}
+
 }  // namespace
 
 Coverage coverage_of(const DumpFile& npu, const DumpFile& bench, const Pairs& pairs,
@@ -129,10 +140,8 @@ Coverage coverage_of(const DumpFile& npu, const DumpFile& bench, const Pairs& pa
   if (!is_gap || !c.lacks.empty()) return c;
   const bool is_npu = npu_alone[kind] > bench_alone[kind];
   const auto& calls = is_npu ? npu_calls : bench_calls;
-  const auto first =
-      std::ranges::find_if(calls, [&](const Entry* e) { return kind_of(*e) == kind; });
   c.lacks = fmt::format("most tensors are in the {} run alone", is_npu ? "first" : "second");
-  if (first != calls.end()) c.lacks += ", such as those of " + (*first)->name;
+  c.lacks += example_of(calls, kind, lone_modules(npu, bench, pairs), is_npu);
   return c;
 }
 

@@ -49,6 +49,14 @@ bool is_mask(const Record& r) {
          !is_at_end(2 * or_zero(r.max), r.type);
 }
 
+// The same beside a mask: Aloft counts what is -inf, and its figures are those of the rest.
+bool has_counted_mask(const Record& r) {
+  return or_zero(r.minus_inf) > 0 && r.min.number && std::isfinite(*r.min.number);
+}
+bool are_masks_both(const Record& n, const Record& b) {
+  return is_mask(n) ? is_mask(b) || has_counted_mask(b) : has_counted_mask(n) && is_mask(b);
+}
+
 // Elements without a gradient make that of either run longer: it is measured by the longer one.
 bool is_vectors_update(const Record& n, const Record& b) {
   return n.part == Part::Update && std::min(n.shape.size(), b.shape.size()) < 2;
@@ -78,7 +86,7 @@ std::optional<Difference> of_figures(const Record& n, const Record& b, double na
     double scale, noise;
   };
   const double taken = std::max(figure_noise(n), figure_noise(b));
-  const bool are_masks = is_mask(n) && is_mask(b);
+  const bool are_masks = are_masks_both(n, b);
   const Row rows[] = {{"Norm", n.norm, b.norm, scale_or(norm, or_zero(n.norm)), taken},
                       {"Max", n.max, b.max, scale_or(largest, or_zero(n.max)), 0},
                       {"Min", n.min, b.min, scale_or(largest, or_zero(n.min)), 0},
@@ -526,7 +534,7 @@ class Judge {
 std::optional<Difference> difference_of(const RecordPair& pair, const ElementFigures* elements,
                                         double natural) {
   const Record &n = *pair.npu, &b = *pair.bench;
-  if (!n.is_tensor || !b.is_tensor) return std::nullopt;
+  if (!n.is_tensor || !b.is_tensor || !n.has_shape || !b.has_shape) return std::nullopt;
   if (!pair.has_same_size()) return Difference{kInfinite, 0, "the shape"};
   if (elements) {
     Difference d{elements->relative_distance, 0, "the elements"};
@@ -537,6 +545,7 @@ std::optional<Difference> difference_of(const RecordPair& pair, const ElementFig
       worst = elements->largest_difference / std::max(elements->largest, largest);
     }
     if (worst > d.size) d.size = worst, d.of = "an element";
+    if (!std::isfinite(d.size)) d.seen = elements->seen;
     return d;
   }
   if (auto d = of_figures(n, b, natural)) return d;

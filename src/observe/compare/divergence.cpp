@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "observe/compare/before_loss.h"
 #include "observe/compare/noise.h"
 #include "observe/compare/operand_pairs.h"
 #include "observe/compare/remarks.h"
@@ -144,7 +145,12 @@ std::string size_of(const Compared& c) {
   const Record &n = *c.records.npu, &b = *c.records.bench;
   if (d.of == "the shape")
     return fmt::format("has the shape {} against {}", shape_text(n), shape_text(b));
+  if (!d.seen.empty()) return "has " + d.seen;
   const bool is_figure = is_by_statistics(c);
+  if (is_figure && !std::isfinite(d.size))
+    return fmt::format("has the {} {} against {}", d.of, figure_text(n, d.of),
+                       figure_text(b, d.of));
+  if (d.of == "the hash of the bytes") return "has other bytes";
   const bool is_count = d.of == "nan" || d.of == "inf" || d.of == "-inf";
   std::string text = fmt::format("is off by {} in {}{}", in_words(d.size),
                                  is_count ? "the number of elements that are " : "", d.of);
@@ -347,21 +353,16 @@ Divergence of_records(const std::vector<Compared>& all, std::vector<Compared>::c
   return d;
 }
 
-// How many records agreed, and how many of these in statistics alone.
-struct Agreed {
-  std::size_t all = 0, by_statistics = 0;
-};
+void add_before_loss(const BeforeLoss& before, Divergence& d) {
+  d.sentence += before.text;
+  d.module = before.module, d.kind = before.kind, d.behind = before.behind;
+}
 
-Divergence of_loop(const TrainingDifference& t, const Agreed& forward) {
+Divergence of_loop(const TrainingDifference& t, const BeforeLoss& before) {
   Divergence d;
   d.place = t.place;
   d.sentence = t.place + ": " + t.text;
-  if (t.place == "loss" && forward.by_statistics > 0)
-    d.sentence +=
-        "; what comes before it has the same statistics: other targets, another mean, or another "
-        "order, which statistics do not see: dumps of `--task tensor` say";
-  else if (t.place == "loss" && forward.all > 0)
-    d.sentence += "; what comes before it is the same: other targets, or another mean";
+  if (t.place == "loss") add_before_loss(before, d);
   if (t.skipped_under > 1)
     d.sentence += fmt::format(
         "; its gradients are not finite under its loss scale of {:g}, which comes down so: it is "
@@ -401,7 +402,7 @@ std::string bytes_text(const std::vector<Compared>& all) {
 
 std::optional<Divergence> first_divergence(const std::vector<Compared>& all, const DumpFile& npu,
                                            const std::vector<TrainingDifference>& loop,
-                                           const DumpFile* bench) {
+                                           const DumpFile* bench, const Pairs* pairs) {
   const auto off = [](const Compared& c) { return c.difference.is_more(); };
   const auto it = std::ranges::find_if(all, off);
   const bool lacks_updates = std::ranges::any_of(all, [](const Compared& c) {
@@ -415,14 +416,15 @@ std::optional<Divergence> first_divergence(const std::vector<Compared>& all, con
     if (t.place == "gradient norm" && lacks_updates) return false;
     return it == all.end() || pass_of(*it) > before;
   });
-  if (in_loop != loop.end()) {
-    Agreed forward;
-    for (const Compared& c : all)
-      if (pass_of(c) == Pass::Forward) ++forward.all, forward.by_statistics += is_by_statistics(c);
-    return of_loop(*in_loop, forward);
-  }
+  const bool has_pairs = bench && pairs;
+  if (in_loop != loop.end())
+    return of_loop(*in_loop, has_pairs ? before_loss(all, npu, *bench, *pairs) : BeforeLoss());
   if (it == all.end()) return std::nullopt;
-  return of_records(all, it, npu, bench);
+  Divergence d = of_records(all, it, npu, bench);
+  // The first gradient shows it where the dumps do not have the loss itself.
+  if (has_pairs && d.place == "loss") add_before_loss(before_loss(all, npu, *bench, *pairs), d);
+  if (has_pairs) d.sentence += module_remark(lone_modules(npu, *bench, *pairs), all, *it);
+  return d;
 }
 
 std::string agreement(const std::vector<Compared>& all, std::size_t bare,

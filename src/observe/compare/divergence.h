@@ -10,6 +10,7 @@
 #include "observe/compare/difference.h"
 #include "observe/compare/lone_arguments.h"
 #include "observe/compare/lone_functions.h"
+#include "observe/compare/lone_modules.h"
 
 namespace aloft::compare {
 
@@ -31,9 +32,11 @@ struct Divergence {
 
 // Nothing where all are within what rounding explains. `loop`: what the training loop says that is
 // not the same. `bench`, where it is given: whose lines are named where the first run has none.
+// `pairs`, with `bench`: what one run alone calls on the way is named.
 std::optional<Divergence> first_divergence(const std::vector<Compared>& all, const DumpFile& npu,
                                            const std::vector<TrainingDifference>& loop = {},
-                                           const DumpFile* bench = nullptr);
+                                           const DumpFile* bench = nullptr,
+                                           const Pairs* pairs = nullptr);
 
 // "no divergence: 132 tensors of 60 calls agree in their statistics ...", where there is none; of
 // elements without the last words. `bare`: of how many more the dumps have nothing to compare;

@@ -1,7 +1,9 @@
 #include "observe/compare/dump_file.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -39,6 +41,40 @@ Figure figure_of(const ForeignJson& tensor, std::string_view key) {
   f.number = number_of(*v);
   f.text = v->kind == Kind::Bool ? (v->number != 0 ? "True" : "False") : v->text;
   return f;
+}
+
+// Of a tensor: what is no number, and no word for that there is none, is said.
+Figure number_in(const ForeignJson& tensor, std::string_view key, Record& r) {
+  constexpr std::string_view kNone[] = {"", "None", "N/A", "null"};
+  Figure f = figure_of(tensor, key);
+  const ForeignJson* const v = tensor.find(key);
+  if (!v || v->kind == Kind::Null || f.number) return f;
+  if (v->kind == Kind::Text && std::ranges::find(kNone, v->text) != std::end(kNone))
+    return Figure();
+  r.unreadable += (r.unreadable.empty() ? "" : ", ") + std::string(key) + " is " +
+                  (v->kind == Kind::Text ? "\"" + harmless(v->text) + "\"" : "no number");
+  return f;
+}
+
+// Of a shape that no tensor has nothing is taken: another would be as good.
+void read_shape(const ForeignJson& shape, Record& r) {
+  constexpr double kMost = 0x1p53;  // elements, of which there are fewer in any memory
+  double elements = 1;
+  r.has_shape = shape.kind == Kind::List;
+  for (const ForeignJson& n : shape.items) {
+    const bool is_extent =
+        n.kind == Kind::Number && n.is_whole && n.number >= 0 && n.number < kMost;
+    r.has_shape = r.has_shape && is_extent;
+    if (!r.has_shape) break;
+    r.shape.push_back(static_cast<std::int64_t>(n.number));
+    elements *= std::max(1.0, n.number);
+  }
+  r.has_shape = r.has_shape && elements < kMost;
+  if (r.has_shape) return;
+  r.shape.clear();
+  std::string text;
+  for (const ForeignJson& n : shape.items) text += (text.empty() ? "" : ", ") + harmless(n.text);
+  r.unreadable = "its shape is [" + text + "]";
 }
 
 // What Python takes a value for: of a device, say, a dump has its name.
@@ -86,12 +122,11 @@ class Records {
     r.is_tensor = true;
     r.type = v.text_of("dtype");
     r.is_exact = v.find("underflowed") != nullptr;
-    if (const ForeignJson* const shape = v.find("shape"))
-      for (const ForeignJson& n : shape->items)
-        r.shape.push_back(static_cast<std::int64_t>(std::clamp(n.number, 0.0, 1e15)));
-    r.max = figure_of(v, "Max"), r.min = figure_of(v, "Min");
-    r.mean = figure_of(v, "Mean"), r.norm = figure_of(v, "Norm");
-    r.nan = figure_of(v, "nan"), r.inf = figure_of(v, "inf"), r.minus_inf = figure_of(v, "-inf");
+    if (const ForeignJson* const shape = v.find("shape")) read_shape(*shape, r);
+    r.max = number_in(v, "Max", r), r.min = number_in(v, "Min", r);
+    r.mean = number_in(v, "Mean", r), r.norm = number_in(v, "Norm", r);
+    r.nan = number_in(v, "nan", r), r.inf = number_in(v, "inf", r);
+    r.minus_inf = number_in(v, "-inf", r);
     const ForeignJson* const grad = v.find("requires_grad");
     if (grad && grad->kind == Kind::Bool) r.requires_grad = grad->number != 0;
     r.data_name = v.text_of("data_name");
@@ -227,6 +262,36 @@ std::optional<std::string> caller_of(const Entry& function,
   return caller.is_module ? caller.path : "";
 }
 
+// What is inside of attentions is computed beside them, and stands behind all else: it belongs
+// before what comes of it, the k-th attention of its module.
+void place_insides(std::vector<Entry>& entries) {
+  const auto is_inside = [](const Entry& e) {
+    return !e.tap.empty() && (e.kind == "attention_scores" || e.kind == "attention_probabilities");
+  };
+  using Place = std::pair<std::string, std::int64_t>;
+  std::map<Place, std::vector<Entry>> insides;
+  for (Entry& e : entries)
+    if (is_inside(e)) insides[{e.caller.value_or(""), e.number()}].push_back(e);
+  if (insides.empty()) return;
+  std::vector<Entry> placed;
+  placed.reserve(entries.size());
+  const auto put = [&](const Place& place) {
+    auto found = insides.extract(place);
+    if (!found.empty()) std::ranges::move(found.mapped(), std::back_inserter(placed));
+  };
+  std::map<std::string, std::int64_t> attentions;  // of each module
+  for (Entry& e : entries) {
+    if (is_inside(e)) continue;
+    if (!e.tap.empty() && e.direction == Direction::Forward && e.kind.starts_with("attention")) {
+      const std::string module = e.caller.value_or("");
+      put({module, attentions[module]++});
+    }
+    placed.push_back(std::move(e));
+  }
+  while (!insides.empty()) put(insides.begin()->first);
+  entries = std::move(placed);
+}
+
 // Programs write an entry once: a file was put together, or edited.
 void warn_of_repeated(const ForeignJson& data, std::size_t different, const Path& file) {
   if (different == data.keys.size()) return;
@@ -243,6 +308,16 @@ double Record::elements() const {
   double n = 1;
   for (const std::int64_t extent : shape) n *= static_cast<double>(extent);
   return n;
+}
+
+bool is_same_value(const Record& a, const Record& b) {
+  if (a.type != b.type || a.elements() != b.elements()) return false;
+  if (!a.hash.empty() && !b.hash.empty()) return a.hash == b.hash;
+  const auto is_same = [](const Figure& x, const Figure& y) {
+    return x.number && y.number && *x.number == *y.number;
+  };
+  return is_same(a.max, b.max) && is_same(a.min, b.min) && is_same(a.mean, b.mean) &&
+         is_same(a.norm, b.norm);
 }
 
 Entry parse_entry_name(std::string_view name) {
@@ -315,6 +390,7 @@ DumpFile read_dump(const Path& dump_json) {
   dump.parents = read_parents(dump_json.parent_path() / "construct.json");
   for (Entry& e : dump.entries)
     if (!e.is_module) e.caller = caller_of(e, dump.parents);
+  place_insides(dump.entries);
   dump.lines = read_lines(dump_json.parent_path() / "stack.json");
   return dump;
 }

@@ -42,9 +42,16 @@ struct Record {
   std::optional<bool> requires_grad;
   std::string data_name;  // of the file with its elements
   std::string hash;       // CRC-32 or another word of its bytes, where the dump has that
+  // What of it is none: "Norm is \"w\""; "" where all can be read. Of a shape that is none nothing
+  // is left.
+  std::string unreadable = {};
+  bool has_shape = true;
 
   double elements() const;
 };
+
+// Of two records of one run, whether they are of the same tensor, which was handed on.
+bool is_same_value(const Record& a, const Record& b);
 
 // All that a dump has of a call in one direction.
 struct Entry {

@@ -31,22 +31,27 @@ void find_processes(const Path& folder, const std::string& step, std::vector<Fou
   }
 }
 
-std::vector<Found> dumps_of_folder(const Path& path) {
+// `empty`: the folders of steps that have no dump in them.
+std::vector<Found> dumps_of_folder(const Path& path, std::vector<std::string>& empty) {
   std::vector<Found> found;
   find_processes(path, "", found);
   for (const Path& inner : list_folder(path))
-    if (const std::string name = inner.filename().string(); name.starts_with("step"))
+    if (const std::string name = inner.filename().string();
+        name.starts_with("step") && is_folder(inner)) {
+      const std::size_t before = found.size();
       find_processes(inner, name, found);
+      if (found.size() == before) empty.push_back(name);
+    }
   return found;
 }
 
 // Of a run's directory what its probe wrote there.
-std::vector<Found> dumps_in(const Path& path) {
+std::vector<Found> dumps_in(const Path& path, std::vector<std::string>& empty) {
   if (is_file(path)) return {{"", "", path}};
   if (!is_folder(path))
     throw DataError("E0651", "nothing to compare").at(path.string()).saw("no such file or folder");
-  std::vector<Found> found = dumps_of_folder(path);
-  if (found.empty() && is_folder(path / "probe")) found = dumps_of_folder(path / "probe");
+  std::vector<Found> found = dumps_of_folder(path, empty);
+  if (found.empty() && is_folder(path / "probe")) found = dumps_of_folder(path / "probe", empty);
   if (found.empty() && path_exists(path / "run.json"))
     throw DataError("E0651", "nothing to compare")
         .at(path.string())
@@ -92,14 +97,13 @@ std::vector<std::string> without_partner(const std::vector<Found>& ours,
           return f.step == other.step && f.rank == other.rank;
         }))
       names.push_back(f.step + (f.step.empty() || f.rank.empty() ? "" : " ") + f.rank);
-  std::ranges::sort(names, {},
-                    [](const std::string& name) { return std::pair(name.size(), name); });
   return names;
 }
 
 // "step1, step2, step3 and 4 more of ported"; "" of none.
-std::string names_of(const std::vector<std::string>& all, const Path& dump) {
+std::string names_of(std::vector<std::string> all, const Path& dump) {
   constexpr std::size_t kNamed = 3;
+  std::ranges::sort(all, {}, [](const std::string& name) { return std::pair(name.size(), name); });
   std::string text;
   for (std::size_t i = 0; i < std::min(all.size(), kNamed); ++i)
     text += (text.empty() ? "" : ", ") + all[i];
@@ -110,7 +114,8 @@ std::string names_of(const std::vector<std::string>& all, const Path& dump) {
 }  // namespace
 
 std::vector<DumpPair> pair_dump_files(const Path& npu, const Path& bench, std::string* alone) {
-  std::vector<Found> ours = dumps_in(npu), theirs = dumps_in(bench);
+  std::vector<std::string> our_empty, their_empty;
+  std::vector<Found> ours = dumps_in(npu, our_empty), theirs = dumps_in(bench, their_empty);
   forget_single(ours, theirs, &Found::step);
   forget_single(ours, theirs, &Found::rank);
   std::vector<DumpPair> pairs;
@@ -131,9 +136,15 @@ std::vector<DumpPair> pair_dump_files(const Path& npu, const Path& bench, std::s
     return std::pair(a.step.size(), a.step) < std::pair(b.step.size(), b.step);
   });
   if (!alone) return pairs;
-  *alone = names_of(without_partner(ours, theirs), npu);
-  if (const std::string others = names_of(without_partner(theirs, ours), bench); !others.empty())
-    *alone += (alone->empty() ? "" : "; ") + others;
+  const auto say = [&](const std::string& names, const char* what) {
+    if (!names.empty()) *alone += (alone->empty() ? "" : "; ") + names + what;
+  };
+  alone->clear();
+  say(names_of(without_partner(ours, theirs), npu), "");
+  say(names_of(without_partner(theirs, ours), bench), "");
+  say(names_of(our_empty, npu), our_empty.size() == 1 ? " has no dump.json" : " have no dump.json");
+  say(names_of(their_empty, bench),
+      their_empty.size() == 1 ? " has no dump.json" : " have no dump.json");
   return pairs;
 }
 

@@ -1,5 +1,7 @@
 #include "observe/compare/elements.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -138,15 +140,39 @@ std::vector<double> less(std::vector<double> a, const std::vector<double>& b) {
   return a;
 }
 
-// |n - b| / |b| as msprobe computes it: in the wider of the two types, in f32 at least.
+// |n - b| / |b| in the wider of the two types, in f32 at least, as msprobe computes it. Where b is
+// 0 msprobe adds to both what a type's rounding is beside 1, which says nothing of them.
 double relative_error(double n, double b, bool is_in_f32) {
-  if (!is_in_f32) {
-    const double added = b == 0 ? 0x1p-52 : 0;
-    return std::abs((n + added - (b + added)) / (b + added));
-  }
-  const float added = b == 0 ? 0x1p-23F : 0;
-  const float ours = static_cast<float>(n) + added, theirs = static_cast<float>(b) + added;
+  if (b == 0) return n == 0 ? 0 : kInfinite;
+  if (!is_in_f32) return std::abs((n - b) / b);
+  const auto ours = static_cast<float>(n), theirs = static_cast<float>(b);
   return std::abs((ours - theirs) / theirs);
+}
+
+// "[0, 3]" of an element of a tensor.
+std::string place_of(std::size_t element, const std::vector<std::int64_t>& shape) {
+  std::string text;
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    const auto extent = static_cast<std::size_t>(shape[axis]);
+    text = std::to_string(element % extent) + (text.empty() ? "" : ", ") + text;
+    element /= extent;
+  }
+  return "[" + text + "]";
+}
+
+// The first element of which one alone is not finite, or both are and not the same; "" of none.
+std::string seen_in(const std::vector<double>& n, const std::vector<double>& b,
+                    const std::vector<std::int64_t>& shape) {
+  std::size_t first = 0, count = 0;
+  for (std::size_t i = 0; i < n.size(); ++i) {
+    const bool are_finite = std::isfinite(n[i]) && std::isfinite(b[i]);
+    const bool is_same = n[i] == b[i] || (std::isnan(n[i]) && std::isnan(b[i]));
+    if (are_finite || is_same) continue;
+    if (count++ == 0) first = i;
+  }
+  if (count == 0) return "";
+  return fmt::format("{:.9g} against {:.9g} at {}", n[first], b[first], place_of(first, shape)) +
+         (count > 1 ? fmt::format(", and {} more such", count - 1) : "");
 }
 
 }  // namespace
@@ -186,6 +212,7 @@ ElementFigures figures_of(const Elements& npu, const Elements& bench, bool may_b
     measure_distance(f, own_n, own_b, rests);
   else
     f.relative_distance = kInfinite;
+  if (!std::isfinite(f.relative_distance)) f.seen = seen_in(n, b, bench.shape);
   if (!drop_infinities(n, b)) {
     f.problem = "N/A";
     return f;

@@ -9,11 +9,21 @@ namespace aloft::compare {
 
 std::string plain_function(const Entry& call) {
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"gelu_tanh", "gelu"}, {"addmm", "linear"},       {"dense", "linear"},
-      {"bmm", "matmul"},     {"batchmatmul", "matmul"}, {"layernorm", "layer_norm"},
-      {"radd", "add"},       {"iadd", "add"},           {"rmul", "mul"},
-      {"imul", "mul"},       {"multiply", "mul"},       {"rsub", "sub"},
-      {"truediv", "div"},    {"gather", "embedding"}};
+      {"attention_probabilities", "softmax"},
+      {"gelu_tanh", "gelu"},
+      {"addmm", "linear"},
+      {"dense", "linear"},
+      {"bmm", "matmul"},
+      {"batchmatmul", "matmul"},
+      {"layernorm", "layer_norm"},
+      {"radd", "add"},
+      {"iadd", "add"},
+      {"rmul", "mul"},
+      {"imul", "mul"},
+      {"multiply", "mul"},
+      {"rsub", "sub"},
+      {"truediv", "div"},
+      {"gather", "embedding"}};
   std::string name = lower(call.kind);
   if (name.starts_with("__") && name.ends_with("__") && name.size() > 4)
     name = name.substr(2, name.size() - 4);

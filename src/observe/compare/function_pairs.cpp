@@ -146,6 +146,47 @@ void pair_rows(const Calls& ours, const Calls& theirs, PartnerOf& partners) {
   }
 }
 
+// What an attention of Aloft's holds inside, and what another program has for it, whatever it calls
+// that: what its softmax takes, by any call of the same module that gives just that.
+const Entry* scores_of(const Entry& softmax, const Calls& calls) {
+  const auto taken = std::ranges::find_if(
+      softmax.records, [](const Record& r) { return r.part == Part::Input && r.is_tensor; });
+  if (taken == softmax.records.end()) return nullptr;
+  const Entry* nearest = nullptr;
+  for (const Entry* e : calls) {
+    if (e == &softmax) break;
+    if (e->caller == softmax.caller && std::ranges::any_of(e->records, [&](const Record& r) {
+          return r.part == Part::Output && r.shape == taken->shape && is_same_value(r, *taken);
+        }))
+      nearest = e;
+  }
+  return nearest;
+}
+
+// The scores of attentions whose probabilities have a partner.
+void pair_scores(const Calls& ours, const Calls& theirs, PartnerOf& partners) {
+  constexpr std::string_view kScores = "attention_scores",
+                             kProbabilities = "attention_probabilities";
+  std::set<const Entry*> taken;
+  for (const auto& [n, b] : partners) taken.insert(b);
+  const PartnerOf before = partners;
+  for (const auto& [n, b] : before) {
+    const bool is_npu = n->kind == kProbabilities;
+    if (is_npu == (b->kind == kProbabilities)) continue;
+    const Entry &inside = is_npu ? *n : *b, &softmax = is_npu ? *b : *n;
+    const Calls& own = is_npu ? ours : theirs;
+    const auto scores = std::ranges::find_if(own, [&](const Entry* e) {
+      return e->kind == kScores && e->caller == inside.caller && e->number() == inside.number();
+    });
+    const Entry* const other = scores_of(softmax, is_npu ? theirs : ours);
+    if (scores == own.end() || !other) continue;
+    const Entry *const a = is_npu ? *scores : other, *const c = is_npu ? other : *scores;
+    if (given_elements(*a) != given_elements(*c) || partners.contains(a) || taken.contains(c))
+      continue;
+    partners.emplace(a, c), taken.insert(c);
+  }
+}
+
 }  // namespace
 
 FunctionPairs::FunctionPairs(const DumpFile& npu, const DumpFile& bench, const Names& modules) {
@@ -165,6 +206,7 @@ FunctionPairs::FunctionPairs(const DumpFile& npu, const DumpFile& bench, const N
       for (const Entry* e : ours) classes[class_of(e, modules)].first.push_back(e);
       for (const Entry* e : theirs) classes[class_of(e, same)].second.push_back(e);
       pair_classes(classes, partners_);
+      if (direction == Direction::Forward) pair_scores(ours, theirs, partners_);
       continue;
     }
     const auto known =

@@ -96,6 +96,9 @@ class Rows {
     put("Requires_grad Consistent", is_consistent ? "True" : "False");
     const auto line = npu_.lines.find(call.npu->name);
     put("NPU_Stack_Info", is_first && line != npu_.lines.end() ? line->second : kNone);
+    for (const Record* const side : {r.npu, r.bench})
+      if (side && !side->unreadable.empty())
+        table_.unreadable[table_.rows.size()] = side->unreadable;
     if (mode_ == Mode::Statistics) put_statistics(r);
     if (mode_ == Mode::Tensor) put_elements(r);
     if (mode_ == Mode::Hash) {
@@ -120,6 +123,9 @@ class Rows {
     put(side + " mean", r ? r->mean.text : kNone);
     put(side + " l2norm", r ? r->norm.text : kNone);
   }
+  static bool are_readable(const RecordPair& r) {
+    return r.npu->unreadable.empty() && r.bench->unreadable.empty();
+  }
   void put_statistics(const RecordPair& r) {
     struct Column {
       const char *difference, *relative;
@@ -131,8 +137,8 @@ class Rows {
                                    {"L2norm diff", "NormRelativeErr", &Record::norm}};
     for (const Column& c : kColumns) {
       const auto [difference, relative] =
-          r.bench ? difference_text(r.npu->*c.figure, r.bench->*c.figure)
-                  : std::pair<std::string, std::string>(kNone, kNone);
+          r.bench && are_readable(r) ? difference_text(r.npu->*c.figure, r.bench->*c.figure)
+                                     : std::pair<std::string, std::string>(kNone, kNone);
       put(c.difference, difference), put(c.relative, relative);
     }
   }

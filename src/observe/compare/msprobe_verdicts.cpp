@@ -71,7 +71,7 @@ class Call {
     judge_infinities();
     for (const auto& [row, why] : table_.unreadable)
       if (row >= begin_ && !(has_no_inputs_ && is_input(row)))
-        say(row, Error, "The elements cannot be read: " + why + ".");
+        say(row, Error, "It cannot be read: " + why + ".");
     if (!has_no_inputs_) mode == Mode::Tensor ? judge_ratios() : judge_norms();
     judge_equal("NPU Requires_grad", "Bench Requires_grad",
                 "The Required_Grad of NPU and Bench are inconsistent", has_no_inputs_);

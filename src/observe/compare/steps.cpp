@@ -30,7 +30,11 @@ bool is_result(const Path& file) {
 
 }  // namespace
 
-std::string summary_of(const std::vector<StepResult>& results) {
+std::string without_text(const std::string& alone) {
+  return alone.empty() ? "" : "; not compared: " + alone;
+}
+
+std::string summary_of(const std::vector<StepResult>& results, const std::string& alone) {
   const bool are_steps = std::ranges::all_of(results, [](auto& r) { return r.rank.empty(); });
   const char* const word = are_steps ? "steps" : "dumps of steps and processes";
   const auto parted = std::ranges::count_if(results, &StepResult::has_divergence);
@@ -45,10 +49,11 @@ std::string summary_of(const std::vector<StepResult>& results) {
           std::ranges::find_if(results, [](const StepResult& r) { return !r.lacks.empty(); });
       first != results.end())
     text += fmt::format("; {} compared in part: {}: {}", partial, place_of(*first), first->lacks);
-  return text;
+  return text + without_text(alone);
 }
 
-nlohmann::ordered_json steps_json(const std::vector<StepResult>& results) {
+nlohmann::ordered_json steps_json(const std::vector<StepResult>& results,
+                                  const std::string& alone) {
   auto steps = nlohmann::ordered_json::array();
   for (const StepResult& r : results) {
     auto files = nlohmann::ordered_json::array();
@@ -60,7 +65,7 @@ nlohmann::ordered_json steps_json(const std::vector<StepResult>& results) {
                      {"sentence", r.sentence},
                      {"files", std::move(files)}});
   }
-  return {{"sentence", summary_of(results)}, {"steps", std::move(steps)}};
+  return {{"sentence", summary_of(results, alone)}, {"steps", std::move(steps)}};
 }
 
 void remove_results(const Path& folder) {

@@ -11,11 +11,15 @@
 namespace aloft::compare {
 
 // "first at step3: update, fc (Linear): ...; 4 of 60 steps part", or that none does; and how many
-// were compared in part, where any was.
-std::string summary_of(const std::vector<StepResult>& results);
+// were compared in part, where any was, or not at all: `alone`, as pair_dump_files() says it.
+std::string summary_of(const std::vector<StepResult>& results, const std::string& alone = "");
+
+// "; not compared: step3 of ported"; "" of nothing.
+std::string without_text(const std::string& alone);
 
 // compare_result.json of them all: `sentence`, and of each of `steps` what it says and its files.
-nlohmann::ordered_json steps_json(const std::vector<StepResult>& results);
+nlohmann::ordered_json steps_json(const std::vector<StepResult>& results,
+                                  const std::string& alone = "");
 
 // Removes what an earlier comparison has written into a folder: files of other steps would stand
 // beside those of this one.

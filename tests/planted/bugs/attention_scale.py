@@ -1,5 +1,6 @@
 """Scores are divided by the width of a head, not by its root."""
 MODULE = "transformer.h.0.attn"
+PLACE, KIND = "forward", "Attention"
 
 
 def plant(model):

@@ -1,5 +1,6 @@
 """A fused product adds the bias, and the layer does so again."""
 MODULE = "transformer.h.0.attn.c_proj"
+PLACE, KIND = "forward", "Projection"
 
 
 def plant(model):

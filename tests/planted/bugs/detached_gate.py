@@ -1,6 +1,7 @@
 """The gate of one layer is right and cut off: nothing behind it gets a gradient through it."""
 MODEL = "llama-tiny"
 MODULE = "model.layers.0.mlp"
+PLACE, KIND = "backward", "Mlp"
 
 
 def plant(model):

@@ -2,6 +2,7 @@
 from torch import nn
 
 MODULE = "transformer.h.0.mlp"
+PLACE, KIND = "forward", "Mlp"
 
 
 def plant(model):

@@ -1,5 +1,6 @@
 """Positions begin at 1."""
 MODULE = "transformer.wpe"
+PLACE, KIND = "data", "Embedding"
 
 
 def plant(model):

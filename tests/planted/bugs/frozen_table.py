@@ -1,5 +1,6 @@
 """The token table is left out of what is trained."""
 MODULE = "transformer.wte"
+PLACE, KIND = "gradient", "Embedding"
 
 
 def plant(model):

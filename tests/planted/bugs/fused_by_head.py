@@ -2,6 +2,7 @@
 import torch
 
 MODULE = "transformer.h.0.attn"
+PLACE, KIND = "forward", "Attention"
 
 
 def plant(model):

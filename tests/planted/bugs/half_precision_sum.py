@@ -1,5 +1,6 @@
 """A norm sums in float16."""
 MODULE = "transformer.ln_f"
+PLACE, KIND = "forward", "LayerNorm"
 
 
 def plant(model):

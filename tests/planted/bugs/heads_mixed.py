@@ -1,6 +1,7 @@
 """The heads are laid side by side in another order."""
 # Statistics of what the projection takes are those of any order of the same numbers.
 MODULE = "transformer.h.0.attn.c_proj"
+PLACE, KIND = "forward", "Projection"
 
 
 def plant(model):

@@ -1,5 +1,6 @@
 """The fused projection is split as query, value, key."""
 MODULE = "transformer.h.0.attn"
+PLACE, KIND = "forward", "Attention"
 
 
 def plant(model):

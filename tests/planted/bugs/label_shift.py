@@ -1,5 +1,6 @@
 """Every position is to predict itself."""
 MODULE = ""
+PLACE, KIND = "loss", ""
 
 
 def plant(model):

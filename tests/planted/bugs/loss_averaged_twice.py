@@ -1,5 +1,6 @@
 """The loss is divided by the batch once more."""
 MODULE = ""
+PLACE, KIND = "loss", ""
 
 
 def plant(model):

@@ -1,5 +1,6 @@
 """A product in float16 amid float32."""
 MODULE = "transformer.h.0.mlp.c_proj"
+PLACE, KIND = "forward", "Projection"
 
 
 def plant(model):

@@ -1,5 +1,6 @@
 """A position sees the one that it is to predict."""
 MODULE = "transformer.h.0.attn"
+PLACE, KIND = "forward", "Attention"
 
 
 def plant(model):

@@ -1,5 +1,6 @@
 """A bias that is used, and not trained."""
 MODULE = "transformer.h.1.mlp.c_fc"
+PLACE, KIND = "gradient", "Projection"
 
 
 def plant(model):

@@ -1,5 +1,6 @@
 """Attention that sees the whole text."""
 MODULE = "transformer.h.0.attn"
+PLACE, KIND = "forward", "Attention"
 
 
 def plant(model):

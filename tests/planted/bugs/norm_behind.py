@@ -1,5 +1,6 @@
 """Norms stand behind the sums, and not before what is added."""
 MODULE = "transformer.h.0"
+PLACE, KIND = "forward", "Block"
 
 
 def plant(model):

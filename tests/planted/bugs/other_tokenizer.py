@@ -1,5 +1,6 @@
 """The ids of another tokenizer."""
 MODULE = "transformer.wte"
+PLACE, KIND = "data", "Embedding"
 
 
 def plant(model):

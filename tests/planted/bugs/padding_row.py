@@ -1,5 +1,6 @@
 """The embedding's padding_idx is a word of the text: the gradient leaves out its row."""
 MODULE = "transformer.wte"
+PLACE, KIND = "gradient", "Embedding"
 
 
 def plant(model):

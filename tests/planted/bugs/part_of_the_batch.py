@@ -2,6 +2,7 @@
 import torch
 
 MODULE = ""
+PLACE, KIND = "loss", ""
 
 
 def plant(model):

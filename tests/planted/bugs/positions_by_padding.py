@@ -1,5 +1,6 @@
 """Positions are counted over what is not padding, and the id taken for padding is a word of the text."""
 MODULE = "transformer.wpe"
+PLACE, KIND = "data", "Embedding"
 PADDING = 68
 
 

@@ -1,5 +1,6 @@
 """The residual of attention is taken behind the norm, in one block."""
 MODULE = "transformer.h.1"
+PLACE, KIND = "forward", "Block"
 
 
 def plant(model):

@@ -1,5 +1,6 @@
 """A block without the way around its attention."""
 MODULE = "transformer.h.1"
+PLACE, KIND = "forward", "Block"
 
 
 def plant(model):

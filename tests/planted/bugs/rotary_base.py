@@ -1,5 +1,6 @@
 """Angles of positions by the base of another family."""
 MODEL, MODULE = "llama-tiny", "model.layers.0.self_attn"
+PLACE, KIND = "forward", "Attention"
 
 
 def plant(model):

@@ -3,6 +3,7 @@ import torch
 
 MODEL = "llama-tiny"
 MODULE = "model.layers.0.self_attn"
+PLACE, KIND = "forward", "Attention"
 
 
 def plant(model):

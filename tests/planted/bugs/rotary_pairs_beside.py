@@ -2,6 +2,7 @@
 import torch
 
 MODEL, MODULE = "llama-tiny", "model.layers.0.self_attn"
+PLACE, KIND = "forward", "Attention"
 
 
 def plant(model):

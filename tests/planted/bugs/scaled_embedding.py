@@ -2,6 +2,7 @@
 import math
 
 MODULE = "transformer"
+PLACE, KIND = "forward", "Body"
 
 
 def plant(model):

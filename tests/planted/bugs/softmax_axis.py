@@ -1,5 +1,6 @@
 """The softmax runs over the positions that look, not over those that are seen."""
 MODULE = "transformer.h.0.attn"
+PLACE, KIND = "forward", "Attention"
 
 
 def plant(model):

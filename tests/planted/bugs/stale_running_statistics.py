@@ -1,5 +1,6 @@
 """Running statistics of a norm stay those of the beginning."""
 MODEL, MODULE = "running", "bn1"
+PLACE, KIND = "forward", "BatchNorm2d"
 
 
 def plant(model):

@@ -1,5 +1,6 @@
 """Norms go by the batch in evaluation, too."""
 MODEL, MODULE = "running", "bn1"
+PLACE, KIND = "forward", "BatchNorm2d"
 
 
 def plant(model):

@@ -1,5 +1,6 @@
 """A square weight is loaded the wrong way round."""
 MODULE = "transformer.h.0.attn.c_proj"
+PLACE, KIND = "forward", "Projection"
 
 
 def plant(model):

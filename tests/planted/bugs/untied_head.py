@@ -2,6 +2,7 @@
 from torch import nn
 
 MODULE = "transformer.wte"
+PLACE, KIND = "gradient", "Embedding"
 
 
 def plant(model):

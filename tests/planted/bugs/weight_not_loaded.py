@@ -2,6 +2,7 @@
 import torch
 
 MODULE = "transformer.h.1.mlp.c_proj"
+PLACE, KIND = "parameter", "Projection"
 
 
 def plant(model):

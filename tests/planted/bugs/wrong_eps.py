@@ -1,5 +1,6 @@
 """Norms with the epsilon of another family."""
 MODULE = "transformer.h.0.ln_1"
+PLACE, KIND = "forward", "LayerNorm"
 
 
 def plant(model):
