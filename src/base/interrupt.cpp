@@ -37,6 +37,7 @@ constexpr std::int64_t kEchoOfKey = 50'000'000, kEchoOfOthers = 1'000'000'000;
 
 std::atomic<std::int64_t> finished_first = 0;  // the step
 std::atomic<bool> is_on_terminal = false;
+std::atomic<bool> is_answered = false;  // whichever level talk is heard at
 
 // Text in a buffer of its own, written at once.
 class Notice {
@@ -63,7 +64,7 @@ class Notice {
 
 // A step may last for minutes: whoever asks is told at once that he was heard.
 void say_heard(int signal) {
-  if (log_level() < LogLevel::Info) return;
+  if (log_level() < LogLevel::Info && !is_answered) return;
   const int error = errno;
   Notice notice;
   if (is_on_terminal) notice.add("\n");  // behind a line that is drawn in place
@@ -116,6 +117,7 @@ InterruptScope::InterruptScope(const char* left) : is_outermost_(depth++ == 0) {
   asked_at = 0;
   is_save_asked = false;
   finished_first = 0;
+  is_answered = false;
   is_on_terminal = is_terminal(Output::Err);
   struct sigaction handler {};
   handler.sa_flags = SA_RESTART;  // no read or write that is under way fails
@@ -134,6 +136,8 @@ InterruptScope::~InterruptScope() {
 }
 
 void InterruptScope::finishes(std::int64_t step) { finished_first = step; }
+
+void InterruptScope::answer() { is_answered = true; }
 
 bool InterruptScope::asked() { return asking != 0; }
 

@@ -36,6 +36,9 @@ class InterruptScope {
   // The step that is finished before the end, which the first signal then says on stderr (and at
   // which level talk is heard); 0: none is.
   static void finishes(std::int64_t step);
+  // From here on the first signal is answered on stderr at whichever level talk is heard: somebody
+  // looks at a line that shows how far it is.
+  static void answer();
   // Throws Interrupted where it has been asked.
   static void leave_if_asked();
   // "SIGTERM", of the signal that asked; "" before.

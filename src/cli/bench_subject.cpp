@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "cli/bench_dump.h"
 #include "cli/bench_step.h"
 #include "cli/made_up_batch.h"
 #include "cli/product_rates.h"
@@ -121,11 +122,14 @@ class RecipeBench : public BenchSubject {
     make_values(session_);
     runner_->start();
     data_.emplace(session_.columns, rows());
+    if (BenchDump::is_of(session_.recipe.probe)) dump_.emplace(session_, runner_);
   }
   double step() override {
     const int number = steps_made_++;
     for (int m = 1; m < micro_batches(); ++m) runner_->accumulate(data_->batch());
-    return runner_->step(data_->batch(), number).loss;
+    const StepNumbers said = runner_->step(data_->batch(), number);
+    if (dump_) dump_->write(number, said);
+    return said.loss;
   }
   int steps_made() const override { return steps_made_; }
   Look look() const override {
@@ -184,6 +188,7 @@ class RecipeBench : public BenchSubject {
   Session session_;
   std::unique_ptr<Runner> runner_;
   std::optional<MadeUpBatch> data_;  // once there is room for it
+  std::optional<BenchDump> dump_;    // of a probe that writes
   std::string less_memory_;
   int steps_made_ = 0;
 };

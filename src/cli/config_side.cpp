@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -22,6 +23,7 @@
 #include "recipe/recipe_fields.h"
 #include "recipe/recipe_json.h"
 #include "recipe/recipe_unused.h"
+#include "recipe/run_length.h"
 #include "run/run_directory.h"
 #include "runtime/threads.h"
 #include "scalar/philox.h"
@@ -129,11 +131,29 @@ std::vector<Setting> settings_of(const Recipe& recipe, const nlohmann::json& val
   return all;
 }
 
+// How many of the batches that are asked for are looked at: no more than training has, which the
+// source would give without end, nor than memory holds the hashes of.
+std::int64_t batches_to_look_at(const Side& side, Recipe recipe, const RunData& data,
+                                std::int64_t asked) {
+  constexpr std::int64_t kMost = 1 << 16;
+  settle_length(recipe, data.examples(recipe));
+  const std::int64_t steps = std::max<std::int64_t>(recipe.train.steps, 1);
+  const std::int64_t parts = std::max<std::int64_t>(recipe.train.accumulate, 1);
+  // Numbers of a recipe may be any: no product that does not fit.
+  const std::int64_t of_run = steps > kMost / parts ? kMost + 1 : steps * parts;
+  const std::int64_t count = std::min({asked, of_run, kMost});
+  if (count < asked)
+    log_warning("{}: {} of the {} batches asked for are looked at: {}", side.name, count, asked,
+                count == of_run ? "training has no more" : "these are as many as are kept");
+  return count;
+}
+
 // Batches as the trainer would get them, in their order.
 void add_batches(Side& side, const Recipe& recipe, const RunData& data, const SettingValues& facts,
                  std::int64_t count) {
   const std::vector<Column> columns = task_kind(recipe).columns(model_spec(recipe, facts), facts);
   const std::unique_ptr<ExampleSource> source = data.training(recipe, 0, 0);
+  count = batches_to_look_at(side, recipe, data, count);
   for (std::int64_t step = 0; step < count; ++step) {
     const ExampleBatch* const batch = source->next();
     if (!batch) break;

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/output.h"
@@ -160,7 +162,29 @@ std::string count_text(const std::vector<Section>& sections) {
                      warnings == 1 ? "" : "s");
 }
 
+// --pack writes over a pack that was there, and over nothing else.
+void refuse_to_overwrite(const Options& o) {
+  if (!path_exists(o.pack)) return;
+  const auto refuse = [&](const std::string& saw) {
+    throw UserError("E0700", "--pack would write over a file that is there")
+        .at(o.pack)
+        .saw(saw)
+        .need("a new file, or a packed configuration")
+        .advice("another name behind --pack");
+  };
+  std::error_code none;
+  for (const std::string& side : {o.a, o.b})
+    if (!side.empty() && std::filesystem::equivalent(o.pack, side, none))
+      refuse("what is to be compared");
+  try {
+    checks::read_pack(o.pack);
+  } catch (const Error&) {
+    refuse("a file that is no packed configuration");
+  }
+}
+
 ExitCode check(const Options& o) {
+  if (!o.pack.empty()) refuse_to_overwrite(o);
   const SideOptions side_options{{o.checks.begin(), o.checks.end()}, o.batches};
   const checks::Side a = side_of(o.a, side_options);
   if (!o.pack.empty()) checks::write_pack(o.pack, a);

@@ -3,10 +3,16 @@
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
 #include "base/output.h"
+#include "cli/made_folder.h"
 #include "cli/shared_options.h"
 #include "observe/compare/comparison.h"
 #include "observe/compare/steps.h"
@@ -17,20 +23,68 @@ namespace {
 
 struct Options {
   std::string npu, bench, out = "compared", map;
-  bool is_strict = false, xlsx = false;
+  bool is_strict = false, xlsx = false, as_json = false;
 };
 
-ExitCode compare(const Options& o) {
-  std::string alone;
-  const auto results = aloft::compare::compare_runs({o.npu, o.bench, o.out, o.map, o.xlsx}, &alone);
+// Results among a model's files, or a run's, would be taken for a part of it.
+void refuse_folder_of_others(const Path& out) {
+  const auto is_of_model = [&] {  // msprobe has a config.json, too
+    const nlohmann::json config = parse_json(read_file(out / "config.json"));
+    return !config.is_object() || !config.contains("dump_path");
+  };
+  for (const char* file : {"config.json", "model.safetensors", "model.safetensors.index.json",
+                           "run.json", "manifest.json"})
+    if (path_exists(out / file) && (file != std::string_view("config.json") || is_of_model()))
+      throw UserError("E0820", "the folder of the results is that of a model or of a run")
+          .at(out.string())
+          .saw(file)
+          .need("a folder of their own")
+          .advice("-o compared, or another one");
+}
+
+using Results = std::vector<aloft::compare::StepResult>;
+
+// What the text says, of one step as of several.
+void print_document(const Options& o, const Results& results, const std::string& alone) {
+  nlohmann::ordered_json all = aloft::compare::steps_json(results, alone);
+  if (results.size() == 1) all["sentence"] = results[0].sentence;
+  all["diverges"] = std::ranges::any_of(results, &aloft::compare::StepResult::has_divergence);
+  all["out"] = o.out;
+  for (std::size_t i = 0; i < results.size(); ++i)
+    all["steps"][i]["unreadable"] = results[i].unreadable;
+  constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
+  print_result("{}\n", all.dump(1, ' ', false, kReplace));
+}
+
+void print_text(const Options& o, const Results& results, const std::string& alone) {
   for (const auto& r : results) {
     print_result("{}\n", r.sentence);
     if (results.size() == 1) print_talk("  {}\n", r.files.back().string());
   }
   if (results.size() > 1) {
     print_result("{}\n", aloft::compare::summary_of(results, alone));
-    print_talk("  {}\n", (aloft::Path(o.out) / "compare_result.html").string());
+    print_talk("  {}\n", (Path(o.out) / "compare_result.html").string());
   }
+}
+
+Results results_of(const Options& o, std::string& alone) {
+  const MadeFolder made(o.out);
+  try {
+    return aloft::compare::compare_runs({o.npu, o.bench, o.out, o.map, o.xlsx}, &alone);
+  } catch (...) {  // no empty folder is left
+    made.take_away();
+    throw;
+  }
+}
+
+ExitCode compare(const Options& o) {
+  refuse_folder_of_others(o.out);
+  std::string alone;
+  const Results results = results_of(o, alone);
+  if (o.as_json)
+    print_document(o, results, alone);
+  else
+    print_text(o, results, alone);
   std::size_t unreadable = 0;
   for (const auto& r : results) unreadable += r.unreadable;
   if (unreadable > 0)
@@ -69,12 +123,11 @@ Action probe_compare(CLI::App& app) {
       ->required();
   app.add_option("bench", o->bench, "dump that it is held against")->required();
   add_results_folder(app, o->out);
-  app.add_option(
-      "--map", o->map,
-      "TOML, YAML or JSON: which module, or value, of the one is which of the other; data, "
-      "cell and layer mappings of msprobe, too");
+  app.add_option("--map", o->map,
+                 "which name of one dump is which of the other, or msprobe's mapping");
   app.add_flag("--xlsx", o->xlsx, "write the table as a workbook, too");
   add_strict(app, o->is_strict, "a divergence, or what one run lacks");
+  add_json(app, o->as_json, "an object, with the steps in a list");
   return [o] { return compare(*o); };
 }
 

@@ -1,9 +1,12 @@
 #include "cli/probe_model.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "base/output.h"
+#include "cli/made_folder.h"
+#include "cli/probe_answer.h"
 #include "cli/shared_options.h"
 #include "cli/token_question.h"
 #include "frontend/amp.h"
@@ -50,21 +53,20 @@ AskedTaps asked_of(const ProbeSection& probe, models::CausalLm& model) {
 }
 
 // Where the pass stops to be finite, in the file that steps of a recipe have it in.
-void write_overflow(const ProbedModel& probed, const Program& program,
-                    std::span<const double> all) {
+void write_overflow(const ProbedModel& probed, const Program& program, std::span<const double> all,
+                    ProbeAnswer& answer) {
   const nlohmann::ordered_json first = probe::OverflowFinder(program).first(all);
   OverflowFile file(probed.out, print_precision(precision_of(probed.precision)));
   file.add(0, first, {{"skipped", false}, {"loss_scale", 1}});
   file.finish();
-  print_result("{}\n", first.is_null() ? "everything that the model computed is finite"
-                                       : probe::overflow_text(first));
+  answer.say((first.is_null() ? "everything that the model computed is finite"
+                              : probe::overflow_text(first)) +
+             "\n");
+  answer.set("first", first);
 }
 
-}  // namespace
-
-ExitCode probe_model(const ProbedModel& probed) {
+void look_into(const ProbedModel& probed, ProbeAnswer& answer) {
   const ProbeSection& probe = probed.probe;
-  refuse_old_dump(probed.out);
   SavedModel saved = open_saved_model(probed.path);
   models::CausalLm& model = *saved.model;
   const Question q = read_question(probed.tokens, model, true);
@@ -85,8 +87,7 @@ ExitCode probe_model(const ProbedModel& probed) {
   };
   if (probe.task == "overflow") {
     const auto all = run();
-    write_overflow(probed, program, {all.data(), all.size()});
-    return ExitCode::Ok;
+    return write_overflow(probed, program, {all.data(), all.size()}, answer);
   }
   ProbeWriter writer(probe, probed.out);
   const auto find = [&](const std::string& tap) { return source_of(programs, kProgram, tap); };
@@ -94,16 +95,34 @@ ExitCode probe_model(const ProbedModel& probed) {
   writer.write_missing(programs.refused_taps(kProgram));
   if (probe.task == "structure") {
     writer.write_structure(seen);
-    print_result("what calls the model makes is in {}\n", probed.out);
-    return ExitCode::Ok;
+    return answer.say(fmt::format("what calls the model makes is in {}\n", probed.out));
   }
   const auto all = run();
   const float loss = programs.output<float>(kProgram, "loss").item();
   writer.write(0, seen, {all.data(), all.size()}, {{"loss", loss}});
   writer.finish();
   const auto written = read_written(probed.out);
-  print_result("loss {}; what the model computed is in {}: {}\n", loss_text(loss), probed.out,
-               written ? written->text() : "nothing");
+  answer.say(fmt::format("loss {}; what the model computed is in {}: {}\n", loss_text(loss),
+                         probed.out, written ? written->text() : "nothing"));
+  answer.set("loss", loss);
+  if (written) answer.set("written", json_of(*written));
+}
+
+}  // namespace
+
+ExitCode probe_model(const ProbedModel& probed) {
+  refuse_old_dump(probed.out);
+  ProbeAnswer answer(probed.is_json);
+  answer.set("out", probed.out);
+  answer.set("task", probed.probe.task);
+  const MadeFolder made(probed.out);
+  try {
+    look_into(probed, answer);
+  } catch (...) {
+    made.take_away();
+    throw;
+  }
+  answer.end();
   return ExitCode::Ok;
 }
 

@@ -82,14 +82,18 @@ void add_mode(CLI::App& app, std::string& mode) {
       ->check(CLI::IsMember({"graph", "eager"}));
 }
 
-void add_probe(CLI::App& app, std::string& probe) {
+void add_probe(CLI::App& app, std::string& probe, bool writes) {
+  std::vector<std::string> words = {"overflow", "trends", "none"};
+  if (writes) words.insert(words.end(), {"structure", "acc_check"});
+  for (const char* task : {"statistics", "tensor"})
+    if (writes || task == std::string_view("statistics"))
+      for (const char* level : {"", ":module", ":op", ":mix", ":op,attention", ":mix,attention"})
+        words.push_back(std::string(task) + level);
   app.add_option("--probe", probe,
-                 "statistics[:op[,attention]], overflow, trends, none (default: recipe)")
+                 writes ? "statistics or tensor[:op], overflow, structure, trends, none ..."
+                        : "statistics[:op[,attention]], overflow, trends, none (default: recipe)")
       // Not shown as a set: a line of help would be too long.
-      ->check(CLI::IsMember({"statistics", "statistics:module", "statistics:op", "statistics:mix",
-                             "statistics:op,attention", "statistics:mix,attention", "overflow",
-                             "trends", "none"})
-                  .description(""));
+      ->check(CLI::IsMember(words).description(""));
 }
 
 std::vector<Override> overrides_of_probe(const std::string& probe) {
@@ -121,6 +125,10 @@ void add_threads(CLI::App& app, std::optional<std::int64_t>& threads) {
 
 void add_json(CLI::App& app, bool& as_json, const std::string& what) {
   app.add_flag("--json", as_json, "print JSON: " + what);
+}
+
+void add_quiet(CLI::App& app, bool& is_quiet) {
+  app.add_flag("--quiet", is_quiet, "no progress, only warnings and errors");
 }
 
 void add_no_limit(CLI::App& app, bool& no_limit) {

@@ -47,8 +47,9 @@ PrecisionRecipe precision_of(const std::string& precision);
 // --mode: "graph" or "eager"; empty where it is not given.
 void add_mode(CLI::App& app, std::string& mode);
 
-// --probe: "statistics", "statistics:op" ...; empty where it is not given.
-void add_probe(CLI::App& app, std::string& probe);
+// --probe: "statistics", "statistics:op" ...; empty where it is not given. `writes`: of a run that
+// has a folder, where whole tensors, calls and the structure may go.
+void add_probe(CLI::App& app, std::string& probe, bool writes = false);
 // What it says of a recipe's keys; `origin` of [probe] stays that of the file where it is empty.
 std::vector<Override> overrides_of_probe(const std::string& probe);
 
@@ -60,6 +61,9 @@ void add_threads(CLI::App& app, std::optional<std::int64_t>& threads);
 
 // --json; `what` is printed: "a list of objects".
 void add_json(CLI::App& app, bool& as_json, const std::string& what = "an object");
+
+// --quiet: of what shows how far it is.
+void add_quiet(CLI::App& app, bool& is_quiet);
 
 // --no-limit: of what times something.
 void add_no_limit(CLI::App& app, bool& no_limit);

@@ -18,6 +18,18 @@ namespace {
   throw DataError("E0719", "the file of tokens cannot be scored").at(file).saw(saw).need(need);
 }
 
+// "no tensor 'tokens'; there are a, b and 3 more"
+std::string no_tokens(const Safetensors& file) {
+  constexpr std::size_t kShown = 6;
+  const std::vector<TensorView>& all = file.tensors();
+  if (all.empty()) return "no tensor 'tokens', nor another one";
+  std::string text = fmt::format("no tensor 'tokens'; there {} ", all.size() == 1 ? "is" : "are");
+  for (std::size_t i = 0; i < std::min(kShown, all.size()); ++i)
+    text += fmt::format("{}'{}' {}", i == 0 ? "" : ", ", all[i].name, all[i].type.str());
+  if (all.size() > kShown) text += fmt::format(" and {} more", all.size() - kShown);
+  return text;
+}
+
 std::vector<std::int32_t> read_ids(const Safetensors& file, const TensorView& t, std::int64_t least,
                                    std::int64_t below) {
   const std::size_t size = size_of(t.type.dtype);
@@ -46,7 +58,7 @@ std::vector<std::int32_t> read_ids(const Safetensors& file, const TensorView& t,
 Question read_question(const std::string& path, const models::CausalLm& model, bool needs_loss) {
   const Safetensors file = Safetensors::open(path);
   const TensorView* tokens = file.find("tokens");
-  if (!tokens) refuse(path, "no tensor 'tokens'");
+  if (!tokens) refuse(path, no_tokens(file));
   const auto is_ids = [](const TensorView& t) {
     return (t.type.dtype == DType::I32 || t.type.dtype == DType::I64) && t.type.shape.rank() == 2;
   };
@@ -102,7 +114,7 @@ TextQuestion read_text_question(const std::string& path, const models::TextClass
                                 bool needs_labels) {
   const Safetensors file = Safetensors::open(path);
   const TensorView* tokens = file.find("tokens");
-  if (!tokens) refuse(path, "no tensor 'tokens'");
+  if (!tokens) refuse(path, no_tokens(file));
   const Shape& shape = tokens->type.shape;
   if (shape.rank() != 2 || shape[0].max() == 0 || shape[1].max() == 0 ||
       shape[1].max() > model.context())

@@ -112,11 +112,11 @@ Action train_verb(CLI::App& app) {
       ->excludes(resume);
   add_mode(app, o->mode);
   add_threads(app, o->threads);
-  add_probe(app, o->probe);
+  add_probe(app, o->probe, true);
   add_profile(app, o->profile);
   app.add_flag("--print-config", o->print_config,
                "print the resolved recipe with the origin of each value, and stop");
-  app.add_flag("--quiet", o->quiet, "no progress, only warnings and errors");
+  add_quiet(app, o->quiet);
   add_device(app);
   return [o] { return train(*o); };
 }

@@ -25,6 +25,10 @@ WorkProgress::WorkProgress(std::string unit)
       is_quiet_(log_level() < LogLevel::Info),
       is_terminal_(is_terminal(Output::Err)) {}
 
+WorkProgress::WorkProgress(std::string unit, bool is_quiet) : WorkProgress(std::move(unit)) {
+  is_quiet_ = is_quiet || !is_terminal_;
+}
+
 WorkProgress::~WorkProgress() {
   if (width_ > 0) print_talk(std::string_view("\n"));
 }

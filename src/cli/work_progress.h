@@ -13,6 +13,8 @@ class WorkProgress {
  public:
   // `unit`: what is counted, "window".
   explicit WorkProgress(std::string unit);
+  // On a terminal alone, and where `is_quiet` not there either, at whichever level talk is heard.
+  WorkProgress(std::string unit, bool is_quiet);
   ~WorkProgress();
   WorkProgress(const WorkProgress&) = delete;
   WorkProgress& operator=(const WorkProgress&) = delete;

@@ -49,6 +49,9 @@ EagerTaps::EagerTaps(const AskedTaps& asked) : asked_(asked) {
   });
   asks_attention_ = std::ranges::any_of(
       asked_.patterns, [](const std::string& pattern) { return asks_for_attention(pattern); });
+  asks_inputs_ = std::ranges::any_of(asked_.patterns, [](const std::string& pattern) {
+    return pattern.find(input_tap("")) != std::string::npos;
+  });
 }
 
 EagerTaps::Looking::Looking(EagerTaps& taps)
@@ -86,7 +89,7 @@ void EagerTaps::begin() {
   taken_.clear();
   asked_gradients_.clear();
   missing_.clear();
-  calls_ = 0;
+  calls_ = inputs_ = 0;
   made_.clear();
   shown_as_.clear();
   updates_.clear();
@@ -160,10 +163,15 @@ void EagerTaps::note_call(const EagerEmitter& e, const Node& node, std::span<con
   const auto call = std::make_shared<Call>(
       Call{calls_++, node.identity(), node.op, node.where.path, !in.empty()});
   for (const Tensor& t : in) {
-    const VariablePtr& variable = e.cell(t).variable;
-    if (variable && variable->cls == StateClass::Gradient) call->takes_sums = true;
-    const auto tap = shown_as_.find(cell_of(t));
+    const CellPtr cell = cell_of(t);
+    const auto tap = shown_as_.find(cell);
     call->operands.push_back(tap == shown_as_.end() ? std::string() : tap->second);
+    if (tap != shown_as_.end() || !is_float(cell->type.dtype)) continue;
+    const auto made = made_.find(cell);
+    const std::string of = cell->variable        ? cell->variable->name.str()
+                           : made != made_.end() ? made->second.by->name
+                                                 : "outside of the step";
+    call->unseen.push_back(bind_lengths(cell->type, cell->lengths).str() + " of " + of);
   }
   for (std::size_t i = 0; i < results.size(); ++i)
     made_[cell_of(results[i])] = {call, static_cast<int>(i)};
@@ -174,6 +182,18 @@ void EagerTaps::copied(const Tensor& value, const CellPtr& to) {
   if (const auto made = made_.find(from); made != made_.end()) made_.emplace(to, made->second);
   if (const auto tap = shown_as_.find(from); tap != shown_as_.end())
     shown_as_.emplace(to, tap->second);
+}
+
+// What comes from outside of the step and is no variable, in the order in which ops take it.
+void EagerTaps::show_inputs(EagerEmitter& e, std::span<const Tensor> in) {
+  if (!asks_inputs_) return;
+  for (const Tensor& t : in) {
+    const CellPtr cell = cell_of(t);
+    if (!is_float(cell->type.dtype) || cell->variable || made_.contains(cell) ||
+        shown_as_.contains(cell))
+      continue;
+    show_all(e, input_tap(std::to_string(inputs_++)), Kind::Value, t, Where{});
+  }
 }
 
 // For each kind of pattern that asks for the value of this name.
@@ -190,6 +210,7 @@ std::vector<Tensor> EagerTaps::emit(EagerEmitter& e, const OpCall& call, std::sp
   node.op = call.op;
   node.where = where;
   node.occurrence = occurrences_[{where.path, call.op, where.phase}]++;
+  show_inputs(e, in);
   const auto layout = asks_updates_ ? layout_of(call) : std::nullopt;
   if (layout && !e.is_recording()) {
     Attrs attrs = call.attrs;
@@ -249,8 +270,11 @@ void EagerTaps::show_inside(EagerEmitter& e, const Node& node, const OpCall& cal
 }
 
 void EagerTaps::read(EagerEmitter& e, const VariablePtr& variable, const Tensor& value) {
-  if (variable->cls != StateClass::Parameter || !read_.insert(variable.get()).second) return;
-  show_all(e, parameter_tap(variables_.id_of(variable).str()), Kind::Value, value, current_where());
+  if (!read_.insert(variable.get()).second) return;
+  const std::string name = variables_.id_of(variable).str();
+  const bool is_parameter = variable->cls == StateClass::Parameter;
+  show_all(e, is_parameter ? parameter_tap(name) : variable_tap(name), Kind::Value, value,
+           is_parameter ? current_where() : Where{});
 }
 
 // Of the whole step, behind the last micro-batch; it stands with its parameter.

@@ -53,9 +53,9 @@ class EagerTaps {
     std::string name = {};  // as a node's identity: "h.0.mlp/gelu_tanh#0"
     Name op = {}, path = {};
     bool has_operands = false;
-    bool takes_sums = false;  // of gradients of the step's earlier micro-batches
     // The taps that show its operands, "" of those that are not shown.
     std::vector<std::string> operands = {};
+    std::vector<std::string> unseen = {};  // what these are that are floats: "f32[2,3] of moment.w"
   };
   struct Shown {
     std::string name;  // the tap's: "statistics:h.0.mlp/gelu_tanh#0"
@@ -120,6 +120,7 @@ class EagerTaps {
             const Where& where);
   void show_all(EagerEmitter& e, const std::string& value_name, Kind kind, const Tensor& value,
                 const Where& where);
+  void show_inputs(EagerEmitter& e, std::span<const Tensor> in);
   CellPtr cell_to_show(EagerEmitter& e, std::string_view tap, const CellPtr& of);
   void put(Entry entry);
   void note_call(const EagerEmitter& e, const Node& node, std::span<const Tensor> in,
@@ -140,7 +141,7 @@ class EagerTaps {
 
   AskedTaps asked_;
   std::vector<TapPattern> patterns_;
-  bool asks_updates_ = false, asks_attention_ = false;
+  bool asks_updates_ = false, asks_attention_ = false, asks_inputs_ = false;
   // Of the step.
   std::map<std::string, std::string> classes_;
   StateTable variables_;
@@ -159,7 +160,7 @@ class EagerTaps {
     std::shared_ptr<const Call> by;
     int result = 0;
   };
-  int calls_ = 0;
+  int calls_ = 0, inputs_ = 0;
   ByCell<Made> made_;                         // what ops gave
   ByCell<std::string> shown_as_;              // the tap that showed the value first
   ByCell<Ready> updates_;                     // by the new value

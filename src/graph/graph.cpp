@@ -99,6 +99,7 @@ void Graph::set_output(Name output, ValueId value, OutputKind kind) {
     forget_use(outputs_[at].value, use_of_output(at));
   outputs_[at] = {output, value, kind};
   note_use(value, use_of_output(at));
+  std::erase(lost_taps_, output);  // a value was found again
 }
 
 Use Graph::use_of_output(std::uint32_t at) const {

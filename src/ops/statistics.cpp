@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "ops/host_statistics.h"
 #include "ops/op.h"
+#include "scalar/scaled_norm.h"
 
 namespace aloft {
 namespace {
@@ -56,6 +58,8 @@ void samples(Samples& s) {
   add(true, {9, 4097}, Fill::Normal, 1, "masked, and nothing is", true);
   s.add(A{true}, {{{33}, Fill::Constant, 65504}}, "of f16 the largest").gradient = false;
   s.add(A{true}, {{{1300}, Fill::Constant, 0}}, "zeros").gradient = false;
+  for (const double x : {1e200, 1e-200})  // of f64
+    s.add(A{}, {{{33}, Fill::Constant, x}}, "squares that are no doubles").gradient = false;
 }
 
 OpDef statistics_op() {
@@ -112,6 +116,9 @@ TensorStatistics statistics_in_double(const HostArray& x, bool masked) {
   if (s.nan > 0 || seen == 0) s.max = s.min = kNan;
   s.mean = sum / seen;
   s.norm = std::sqrt(squares);
+  const double largest = std::max(std::abs(s.max), std::abs(s.min));
+  if (x.dtype == DType::F64 && seen > 0 && scalar::needs_scaling(s.norm, largest))
+    s.norm = scalar::scaled_norm(std::vector<double>(x.values.begin(), x.values.end()), largest);
   return s;
 }
 

@@ -6,6 +6,7 @@
 
 #include "ops/attention_inside.h"
 #include "ops/graph_emitter.h"
+#include "passes/taken_in.h"
 #include "passes/tap_pattern.h"
 #include "types/statistics.h"
 
@@ -59,7 +60,7 @@ std::string probabilities_tap(std::string_view path, int call) {
 bool show_attention(Graph& graph) {
   std::vector<TapPattern> patterns;
   for (const Name p : graph.tap_patterns())
-    if (asks_for_attention(p.str())) patterns.emplace_back(p.str());
+    if (!is_note_of_fusion(p.str()) && asks_for_attention(p.str())) patterns.emplace_back(p.str());
   if (patterns.empty()) return false;
   AttentionNumbers numbers;
   bool is_changed = false;

@@ -4,13 +4,13 @@
 //   %7 = embedding_grad(%5, %1) {rows=5}    ->    %8 = embedding_grad_add(%6, %5, %1)
 //   %8 = add(%6, %7)
 //
-// Refused where the table of rows has another reader (a tap is none, and is lost), and where the
-// sum broadcasts. Results are
-// the same to the bit, but for the sign of a zero: -0 in a row that no id names stays -0, where
-// adding 0 gave +0.
+// Refused where the table of rows has another reader (a tap is none, is lost, and leaves a note:
+// passes/taken_in.h), and where the sum broadcasts. Results are the same to the bit, but for the
+// sign of a zero: -0 in a row that no id names stays -0, where adding 0 gave +0.
 #include "ops/graph_emitter.h"
 #include "ops/op.h"
 #include "passes/pass.h"
+#include "passes/taken_in.h"
 
 namespace aloft {
 namespace {
@@ -44,6 +44,7 @@ PassReport run(Graph& g, const PassContext&) {
     const auto fused = emitter.emit({"embedding_grad_add", {}}, in, where);
     g.set_members(fused[0].id().node, rows.identity() + ", " + sum.identity());
     g.replace_uses({n, 0}, fused[0].id());
+    note_taken_in(g, sum.in[i].node, fused[0].id().node);
     report.changed = true;
     report.remarks.push_back({sum.identity(), RemarkKind::RowsAdded});
   }

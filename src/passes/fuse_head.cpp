@@ -15,17 +15,19 @@
 // with a batch's weight, the sum over micro-batches) waits until then, in the order that it has.
 //
 // Refused where the projection has a bias, where the logits have another reader (they must exist
-// then; a tap is none, and is lost), where the cotangent depends on the loss, and where a variable
-// changes between the loss and its gradient. A cast of the logits in between (O1) goes away: the
-// fused op sums and normalises in fp32 anyway. The arithmetic changes: the logits' gradient may be
-// rounded to 16 bits earlier, and gradients of the weight are summed by chunks. This is the one
-// rewrite that is exempt from giving eager mode's bits; tests hold it to the tolerances.
+// then; a tap is none, is lost, and leaves a note: passes/taken_in.h), where the cotangent depends
+// on the loss, and where a variable changes between the loss and its gradient. A cast of the logits
+// in between (O1) goes away: the fused op sums and normalises in fp32 anyway. The arithmetic
+// changes: the logits' gradient may be rounded to 16 bits earlier, and gradients of the weight are
+// summed by chunks. This is the one rewrite that is exempt from giving eager mode's bits; tests
+// hold it to the tolerances.
 #include <algorithm>
 
 #include "ops/cross_entropy.h"
 #include "ops/graph_emitter.h"
 #include "ops/op.h"
 #include "passes/pass.h"
+#include "passes/taken_in.h"
 
 namespace aloft {
 namespace {
@@ -79,6 +81,7 @@ PassReport fuse_forward(Graph& g, const PassContext&) {
     if (g.type(fused[0].id()) != loss.out[0]) continue;  // the fused node is dead and goes below
     g.set_members(fused[0].id().node, members + loss.identity());
     g.replace_uses({n, 0}, fused[0].id());
+    note_taken_in(g, *head, fused[0].id().node);
     report.changed = true;
     report.remarks.push_back({loss.identity(), RemarkKind::HeadFused});
   }

@@ -9,7 +9,8 @@
 //
 // Refused where the addition broadcasts or changes the type, where another reader of the sum comes
 // before the norm or the norm reads it twice, and where dx or a parameter's gradient is read before
-// the addition. A tap of the sum follows it, one of dx is lost: dx alone is never written.
+// the addition. A tap of the sum follows it. One of dx is lost, as dx alone is never written, and
+// leaves a note (passes/taken_in.h).
 #include <algorithm>
 #include <iterator>
 
@@ -17,6 +18,7 @@
 #include "ops/graph_emitter.h"
 #include "ops/op.h"
 #include "passes/pass.h"
+#include "passes/taken_in.h"
 
 namespace aloft {
 namespace {
@@ -107,6 +109,7 @@ class Fusing {
       const auto out = emit(s, f, norm, sum, operands);
       g_.replace_uses({s, 0}, out[0].id());
       for (std::uint32_t k = 1; k < norm.out.size(); ++k) g_.replace_uses({n, k}, out[k].id());
+      note_taken_in(g_, n, out[0].id().node);
       return;
     }
     leave(norm, RemarkKind::NormGradientAlone);

@@ -17,6 +17,7 @@
 #include "ops/op.h"
 #include "passes/lower_to_plan.h"
 #include "passes/pass.h"
+#include "passes/taken_in.h"
 #include "passes/tap_pattern.h"
 
 namespace aloft {
@@ -41,6 +42,10 @@ bool is_before_fusion(const Node& node) { return find_op(node.op) && node.member
 
 bool is_parameter(const Node& node) {
   return node.op == Name("state") && slot_of(node).cls == StateClass::Parameter;
+}
+
+std::string name_of_input(const Node& node) {
+  return std::get<std::string>(*node.attrs.find("name"));
 }
 
 // Marks the value of this name for each kind of pattern that asks for it. True if one did.
@@ -96,7 +101,8 @@ std::optional<ValueId> summed_gradient(const Graph& graph, Name variable) {
 PassReport run(Graph& graph, const PassContext&) {
   PassReport report;
   std::vector<TapPattern> patterns;
-  for (Name p : graph.tap_patterns()) patterns.emplace_back(p.str());
+  for (Name p : graph.tap_patterns())
+    if (!is_note_of_fusion(p.str())) patterns.emplace_back(p.str());
   if (patterns.empty()) return report;
   for (std::uint32_t n : graph.order()) {
     const Node& node = graph.node(n);
@@ -106,6 +112,10 @@ PassReport run(Graph& graph, const PassContext&) {
       if (const auto sum = summed_gradient(graph, state_id(node)))
         report.changed |= mark(graph, patterns, gradient_of_tap(name)->name, *sum);
     }
+    if (node.op == Name("input"))
+      report.changed |= mark(graph, patterns, input_tap(name_of_input(node)), {n, 0});
+    else if (node.op == Name("state") && !is_parameter(node))
+      report.changed |= mark(graph, patterns, variable_tap(state_id(node).str()), {n, 0});
     if (!is_before_fusion(node)) continue;
     for (std::uint32_t i = 0; i < node.out.size(); ++i)
       report.changed |= mark(graph, patterns, tap_name(node, i), {n, i});

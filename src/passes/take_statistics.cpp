@@ -12,7 +12,7 @@
 // difference is taken of it and the variable.
 //
 // What is inside an attention and asked for by name (passes/attention_taps.h) is computed here
-// first, behind its call.
+// first, behind its call, and so is what a fusion took in (passes/taken_in.h), in front of it.
 //
 // The value lives no longer for it than its other readers need it, and what is kept to the end of
 // the run is small. It runs behind everything that decides: what it looks at is computed by the
@@ -32,6 +32,7 @@
 #include "ops/update.h"
 #include "passes/attention_taps.h"
 #include "passes/pass.h"
+#include "passes/taken_in.h"
 #include "passes/tap_pattern.h"
 
 namespace aloft {
@@ -183,9 +184,10 @@ class Taking {
   std::vector<Tensor> all_;
 };
 
-PassReport run(Graph& graph, const PassContext&) {
+PassReport run(Graph& graph, const PassContext& context) {
   PassReport report;
   report.changed = show_attention(graph);
+  report.changed |= show_taken_in(graph, context);
   const auto& outputs = graph.outputs();
   const bool is_asked = std::any_of(outputs.begin(), outputs.end(), [](const GraphOutput& o) {
     return o.kind == OutputKind::Tap && is_statistics(o.name.str());

@@ -6,6 +6,7 @@
 namespace aloft {
 namespace {
 
+constexpr std::string_view kInputKind = "input:", kVariable = "variable:";
 constexpr std::string_view kParameter = "parameter:", kCall = "call:", kGradient = ".gradient";
 constexpr std::string_view kUpdate = ".update";
 constexpr std::string_view kInput = ".input", kOutput = ".output", kPerhaps = "perhaps:";
@@ -59,6 +60,14 @@ std::string parameter_tap(std::string_view variable) {
   return std::string(kParameter) + std::string(variable);
 }
 
+std::string input_tap(std::string_view input) {
+  return std::string(kInputKind) + std::string(input);
+}
+
+std::string variable_tap(std::string_view variable) {
+  return std::string(kVariable) + std::string(variable);
+}
+
 std::string update_tap(std::string_view prefix, std::string_view variable) {
   return std::string(prefix) + parameter_tap(variable) + std::string(kUpdate);
 }
@@ -101,8 +110,10 @@ TapPattern::TapPattern(std::string_view text) : text_(text) {
   std::string_view rest = text;
   shown_ = shown_prefix(rest);
   rest.remove_prefix(shown_.size());
-  if (take(rest, kParameter)) {
-    by_ = By::Parameter;
+  for (const std::string_view kind : {kParameter, kInputKind, kVariable}) {
+    if (!take(rest, kind)) continue;
+    by_ = By::Outside;
+    kind_ = kind;
     prefix_ = text.substr(0, text.size() - rest.size());
     glob_ = rest;
     return;
@@ -126,8 +137,8 @@ bool TapPattern::matches(std::string_view name) const {
   if (shown_prefix(name) != shown_) return false;
   const bool is_update = is_update_tap(name);
   name = without_prefix(name);
-  if (by_ == By::Parameter) {
-    if (!take(name, kParameter)) return false;
+  if (by_ == By::Outside) {
+    if (!take(name, kind_)) return false;
     if (is_update) name.remove_suffix(kUpdate.size());
     if (name.ends_with(kGradient)) name.remove_suffix(kGradient.size());
     return glob_match(glob_, name);
@@ -140,7 +151,7 @@ bool TapPattern::matches(std::string_view name) const {
 }
 
 std::string TapPattern::word() const {
-  if (by_ == By::Path || by_ == By::Parameter) return "";
+  if (by_ == By::Path || by_ == By::Outside) return "";
   std::string word;
   for (char c : glob_.substr(glob_.rfind('/') + 1)) {
     if (c == '#') break;
@@ -150,7 +161,7 @@ std::string TapPattern::word() const {
 }
 
 std::string TapPattern::path() const {
-  if (by_ == By::Parameter) return "";
+  if (by_ == By::Outside) return "";
   return by_ == By::Path ? glob_ : by_ == By::Op ? "*" : glob_.substr(0, glob_.rfind('/'));
 }
 
@@ -158,8 +169,8 @@ std::string TapPattern::nearest(const std::vector<std::string>& names) const {
   std::vector<std::string> known;
   for (const std::string& full : names) {
     std::string_view name = without_prefix(full);
-    if (by_ == By::Parameter) {
-      if (take(name, kParameter)) known.emplace_back(name);
+    if (by_ == By::Outside) {
+      if (take(name, kind_)) known.emplace_back(name);
       continue;
     }
     const NameParts parts = parts_of(name);

@@ -7,6 +7,8 @@
 //   backward:op:matmul      the same of the backward phase; also forward: (taken unless one is
 //   update:*                named) and update:; perhaps:update:* where it may mean nothing
 //   parameter:h.*.weight    the parameters of these names, and their gradients
+//   input:*                 what the program is given; variable:* what other variables than
+//                           parameters hold when it begins, such as moments
 //   statistics:h.*.mlp      of what the pattern behind it means, the statistics (ops/statistics.h);
 //                           of parameters also those of what the step adds to them
 //   exponents:h.*.mlp       these, and behind them how many elements have each exponent; of what a
@@ -43,6 +45,8 @@ std::string_view shown_prefix(std::string_view name);
 inline bool is_statistics(std::string_view name) { return !shown_prefix(name).empty(); }
 
 std::string parameter_tap(std::string_view variable);
+std::string input_tap(std::string_view input);
+std::string variable_tap(std::string_view variable);  // of one that is no parameter
 // Of what a step adds to the variable.
 std::string update_tap(std::string_view prefix, std::string_view variable);
 bool is_update_tap(std::string_view name);
@@ -71,10 +75,11 @@ class TapPattern {
   std::string nearest(const std::vector<std::string>& names) const;
 
  private:
-  enum class By { Path, Op, Name, Parameter };
+  enum class By { Path, Op, Name, Outside };
   std::string text_, prefix_, glob_;  // prefix_: phase and kind, as written
   By by_ = By::Path;
   Phase phase_ = Phase::Forward;
+  std::string_view kind_;   // of By::Outside: "parameter:", "input:" or "variable:"
   std::string_view shown_;  // the shown_prefix() of what it means
 };
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "ops/op.h"
+#include "passes/taken_in.h"
 #include "passes/tap_pattern.h"
 
 namespace aloft {
@@ -35,7 +36,8 @@ std::string why_lost(const Graph& g, const std::string& name) {
   const auto by = taken_in_by(g, std::string(node_of_tap(name)));
   if (!by) return "nothing that the program gives or keeps depends on it: it is not computed";
   const Node& node = g.node(*by);
-  return "it is inside " + node.identity() + " (" + node.members + "), which never has all of it";
+  return "it is inside " + node.identity() + " (" + node.members + "), which never has all of it" +
+         (is_shown_by_name(g, name) ? "; a tap of this name has it computed once more" : "");
 }
 
 std::vector<std::string> taps_of(const Graph& g) {
@@ -149,7 +151,7 @@ std::vector<RefusedTap> check_taps(const Graph& compiled, const Graph& traced,
   for (Name text : compiled.tap_patterns()) {
     if (std::ranges::find(context.optional_taps, text.str()) != context.optional_taps.end())
       continue;
-    if (text.str().starts_with("perhaps:")) continue;
+    if (text.str().starts_with("perhaps:") || is_note_of_fusion(text.str())) continue;
     const TapPattern pattern(text.str());
     const auto is_meant = [&](const std::string& name) { return pattern.matches(name); };
     if (std::any_of(had.begin(), had.end(), is_meant)) continue;

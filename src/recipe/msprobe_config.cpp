@@ -1,11 +1,16 @@
 #include "recipe/msprobe_config.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/terminal.h"
 #include "base/text.h"
 
 namespace aloft {
@@ -15,6 +20,11 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kOverflow = "overflow_check";
+
+// Besides the sections of tasks.
+const std::vector<std::string> kKeys = {"task",       "dump_path",  "rank",        "step",
+                                        "level",      "extra_info", "dump_enable", "precision",
+                                        "async_dump", "risk_level"};
 
 // Lists of words and of numbers as a recipe has them; JSON's quotes are TOML's.
 std::string toml_of(const json& value) { return json_text(value); }
@@ -29,14 +39,30 @@ class Reading {
   MsprobeConfig run() {
     for (const auto& [key, value] : config_.items()) take(key, value);
     take_section();
+    for (const auto& [key, value] : config_.items())
+      if (key != task_) check_section(key, value);
     return std::move(result_);
   }
-  const std::vector<std::string>& mistakes() const { return mistakes_; }
+  struct Mistake {
+    std::string saw, need, near;
+  };
+  const std::vector<Mistake>& mistakes() const { return mistakes_; }
 
  private:
   void set(const char* key, std::string value) { result_.probe.push_back({key, std::move(value)}); }
-  void refuse(const std::string& key, const std::string& need) {
-    mistakes_.push_back(key + ": " + need);
+  void refuse(const std::string& key, const json& value, const std::string& need) {
+    constexpr std::size_t kShown = 60;
+    std::string saw = json_text(value);
+    if (std::size_t end = kShown; saw.size() > end) {
+      while (end > 0 && (static_cast<unsigned char>(saw[end]) & 0xc0) == 0x80) --end;
+      saw = saw.substr(0, end) + "...";
+    }
+    mistakes_.push_back({fmt::format("{}: {}", key, harmless(saw)), need, ""});
+  }
+  void refuse_key(const std::string& name, const std::string& key,
+                  const std::vector<std::string>& known) {
+    mistakes_.push_back(
+        {name + ": there is no such key", "one of " + join(known, ", "), nearest_name(key, known)});
   }
   static bool is_empty(const json& value) {
     return value.is_null() || value == "" || value == json::array();
@@ -50,32 +76,35 @@ class Reading {
     } else if (key == "dump_path") {
       if (value.is_string()) result_.dump_path = value.get<std::string>();
     } else if (key == "rank") {
-      if (!has_first_rank(value)) refuse(key, "[], or a list with 0: a run has one rank");
+      if (!has_first_rank(value)) refuse(key, value, "[], or a list with 0: a run has one rank");
     } else if (key == "step") {
       take_steps(value);
     } else if (key == "level") {
       take_level(value);
     } else if (key == "extra_info") {
       if (!value.is_boolean())
-        refuse(key, "true or false");
+        refuse(key, value, "true or false");
       else if (value == false)
         note("extra_info: stack.json and construct.json are written in any case");
     } else if (key == "dump_enable") {
       if (!value.is_null() && value != true)
-        refuse(key, "true: it cannot be switched on while a run trains; `step` says which steps");
+        refuse(key, value,
+               "true: it cannot be switched on while a run trains; `step` says which steps");
     } else if (key == "precision") {
-      if (value != "low" && value != "high") refuse(key, "low or high: numbers are in double");
+      if (value != "low" && value != "high")
+        refuse(key, value, "low or high: numbers are in double");
     } else if (key == "async_dump") {
-      if (!value.is_boolean()) refuse(key, "true or false: files are written beside training");
+      if (!value.is_boolean())
+        refuse(key, value, "true or false: files are written beside training");
     } else if (key == "risk_level") {
       take_risk(value);
     } else if (key == "custom_op_namespaces") {
       if (!is_empty(value)) note(key + ": ops of any origin are looked at");
     } else if (key == "load") {
-      refuse(key,
+      refuse(key, value,
              "nothing: no input is replaced; `aloft probe acc-check` makes dumped calls again");
     } else if (!is_section(key)) {
-      refuse(key, "there is no such key");
+      refuse_key(key, key, kKeys);
     }
   }
 
@@ -86,6 +115,23 @@ class Reading {
         "acc_check",  "diff_check",     "exception_dump", "grad_probe",
         "nan_check",  "free_benchmark", "run_ut"};
     return std::ranges::find(kSections, key) != std::end(kSections);
+  }
+
+  // Of a task that is not done no value counts; a key that there is not is a slip all the same.
+  void check_section(const std::string& section, const json& value) {
+    static const std::map<std::string, std::vector<std::string>> kOwnKeys = {
+        {"statistics", {"summary_mode", "slice", "request_id"}},
+        {"tensor",
+         {"summary_mode", "slice", "request_id", "file_format", "diff_nums", "bench_path"}},
+        {kOverflow, {"overflow_nums", "check_mode"}},
+        {"structure", {}},
+        {"acc_check", {"white_list", "black_list", "error_data_path"}}};
+    const auto own = kOwnKeys.find(section);
+    if (own == kOwnKeys.end()) return;
+    if (!value.is_object()) return refuse(section, value, "an object");
+    for (const auto& [key, unread] : value.items())
+      if (!is_section_key(key) && std::ranges::find(own->second, key) == own->second.end())
+        refuse_key(section + "." + key, key, own->second);
   }
 
   void take_task(const json& value) {
@@ -99,26 +145,29 @@ class Reading {
                                          "acc_check"};
     if (std::ranges::find(kOwn, task_) != std::end(kOwn)) return;
     if (task_ == "nan_check" || task_ == "exception_dump")
-      refuse("task", "overflow_check, which names the first op that is not finite");
+      refuse("task", value, "overflow_check, which names the first op that is not finite");
     else if (task_ == "diff_check")
-      refuse("task", "tensor, and `aloft probe compare` of the two dumps");
+      refuse("task", value, "tensor, and `aloft probe compare` of the two dumps");
     else if (task_ == "run_ut")
-      refuse("task", "acc_check");
+      refuse("task", value, "acc_check");
     else if (task_ == "grad_probe")
-      refuse("task", "statistics, or `monitor.on = true` in the recipe");
+      refuse("task", value, "statistics, or `monitor.on = true` in the recipe");
     else
-      refuse("task", "statistics, tensor, overflow_check, structure or acc_check");
+      refuse("task", value, "statistics, tensor, overflow_check, structure or acc_check");
   }
 
   void take_level(const json& value) {
     if (value.is_null()) return;
     level_ = value == "L0" ? "module" : value == "L1" ? "op" : value == "mix" ? "mix" : "";
     if (value == "L2")
-      refuse("level", "\"L1\" with task acc_check: what each call's kernel takes and gives");
+      refuse("level", value,
+             "\"L0\", modules, \"L1\", ops, or \"mix\", both; what each call's kernel takes and "
+             "gives is of task acc_check, at \"L1\"");
     else if (value == "debug")
-      refuse("level", "\"L1\" or \"mix\", whose `list` names the values that a program would save");
+      refuse("level", value,
+             "\"L1\" or \"mix\", whose `list` names the values that a program would save");
     else if (level_.empty())
-      refuse("level", "\"L0\", modules, \"L1\", ops, or \"mix\", both");
+      refuse("level", value, "\"L0\", modules, \"L1\", ops, or \"mix\", both");
   }
 
   // Which functions are left out where no list says which are meant.
@@ -129,7 +178,7 @@ class Reading {
     else if (value == "FOCUS")
       note("risk_level FOCUS: what moves elements alone is looked at, too, as with ALL");
     else
-      refuse("risk_level", "ALL, FOCUS or CORE");
+      refuse("risk_level", value, "ALL, FOCUS or CORE");
   }
 
   static bool has_first_rank(const json& value) {
@@ -146,18 +195,16 @@ class Reading {
     if (is_empty(value)) return;
     std::vector<std::int64_t> steps;
     for (const json& one : value.is_array() ? value : json::array({value})) {
-      if (one.is_number_integer()) {
-        steps.push_back(one.get<std::int64_t>());
-        continue;
-      }
-      const std::string text = one.is_string() ? one.get<std::string>() : "";
+      const std::string text = one.is_string()           ? one.get<std::string>()
+                               : one.is_number_integer() ? one.dump()
+                                                         : "";
       const std::size_t dash = text.find('-');
       const auto from = parse_int(text.substr(0, dash));
       const auto to = dash == std::string::npos ? from : parse_int(text.substr(dash + 1));
       constexpr std::int64_t kMost = 100'000, kLast = 1'000'000'000'000'000;
       const auto room = kMost - std::ssize(steps);  // of all ranges together
       if (!from || !to || *from < 0 || *to < *from || *to > kLast || *to - *from > room)
-        return refuse("step", "numbers, or ranges such as \"4-6\"");
+        return refuse("step", value, "numbers, or ranges such as \"4-6\"");
       for (std::int64_t step = *from; step <= *to; ++step) steps.push_back(step);
     }
     set("probe.at", toml_of(steps));
@@ -168,7 +215,7 @@ class Reading {
     const auto found = config_.find(task_);
     std::string task = task_ == kOverflow ? "overflow" : task_;
     if (found != config_.end() && !found->is_object())
-      refuse(task_, "an object");
+      refuse(task_, *found, "an object");
     else if (found != config_.end())
       for (const auto& [key, value] : found->items()) take_own(key, value, task);
     set("probe.task", '"' + task + '"');
@@ -198,9 +245,9 @@ class Reading {
     if (task_ == "acc_check" && take_of_check(key, name, value)) return;
     if (task_ == kOverflow && (key == "overflow_nums" || key == "check_mode"))
       return note(name + ": every step's first op that is not finite is named");
-    if (!is_section_key(key)) return refuse(name, "there is no such key");
+    if (!is_section_key(key)) return refuse_key(name, key, keys_of_section());
     if (!is_empty(value) && value != json::array({"all"}))
-      refuse(name, "nothing: there all is looked at");
+      refuse(name, value, "nothing: there all is looked at");
   }
 
   // Of the sections of statistics and tensor.
@@ -211,27 +258,32 @@ class Reading {
         set("probe.summary", toml_of(value));
         task = "tensor";
       } else if (!is_empty(value) && value != "statistics") {
-        refuse(name, "statistics, md5 or xor");
+        refuse(name, value, "statistics, md5 or xor");
       }
     } else if (task_ == "tensor" && key == "file_format") {
       if (value == "npy" || value == "pt")
         set("probe.format", toml_of(value));
       else if (!is_empty(value))
-        refuse(name, "pt or npy");
+        refuse(name, value, "pt or npy");
     } else if (key == "diff_nums" && task_ == "tensor") {
       note(name + ": nothing is compared while a run trains; `aloft probe compare` does it");
     } else if (key == "bench_path" && task_ == "tensor") {
-      if (!is_empty(value)) refuse(name, "nothing: `aloft probe compare` of the two dumps does it");
+      if (!is_empty(value))
+        refuse(name, value, "nothing: `aloft probe compare` of the two dumps does it");
     } else if (key == "slice" || key == "request_id") {
-      if (!is_empty(value)) refuse(name, "nothing: tensors are looked at whole");
+      if (!is_empty(value)) refuse(name, value, "nothing: tensors are looked at whole");
     } else if (!is_section_key(key)) {
-      refuse(name, "there is no such key");
+      refuse_key(name, key, keys_of_section());
     } else if (is_empty(value)) {
       return;
     } else if (key == "tensor_list") {
-      if (task_ == "tensor") return refuse(name, "nothing: `list` says which tensors are written");
+      if (task_ == "tensor")
+        return refuse(name, value, "nothing: `list` says which tensors are written");
       if (!is_empty(config_.at(task_).value("list", json())))
-        refuse(name, "nothing beside statistics.list: one list says what is looked at");
+        refuse(name, value,
+               "nothing beside statistics.list: msprobe writes the tensors of the one and "
+               "statistics of the other; here one list says both: make two runs, or take task "
+               "tensor with that list, which has statistics of all that it means");
       take_list("probe.list", name, value);
       task = "tensor";
     } else if (key != "data_mode" || value != json::array({"all"})) {
@@ -244,7 +296,8 @@ class Reading {
     if (key == "white_list") {
       if (!is_empty(value)) set("probe.list", toml_of(value));
     } else if (key == "black_list") {
-      if (!is_empty(value)) refuse(name, "nothing; acc_check.white_list says which ops are meant");
+      if (!is_empty(value))
+        refuse(name, value, "nothing; acc_check.white_list says which ops are meant");
     } else if (key == "error_data_path") {
       if (!is_empty(value) && value != "./")
         note(name + ": operands and results of every call lie in the dump");
@@ -259,8 +312,16 @@ class Reading {
       return word.is_string() && word.get<std::string>().starts_with("name-regex(");
     };
     if (value.is_array() && std::ranges::any_of(value, is_pattern))
-      return refuse(name, "parts of names, or patterns with * and ?: no regular expressions");
+      return refuse(name, value,
+                    "parts of names, or patterns with * and ?: no regular expressions");
     set(key, toml_of(value));
+  }
+  std::vector<std::string> keys_of_section() const {
+    std::vector<std::string> keys = {"scope", "list", "data_mode"};
+    if (task_ == "statistics") keys.insert(keys.end(), {"tensor_list", "summary_mode"});
+    if (task_ == "tensor") keys.insert(keys.end(), {"file_format", "summary_mode"});
+    if (task_ == "acc_check") keys.emplace_back("white_list");
+    return keys;
   }
   static bool is_section_key(const std::string& key) {
     return key == "scope" || key == "list" || key == "tensor_list" || key == "data_mode";
@@ -271,7 +332,35 @@ class Reading {
   std::string task_, level_ = "op";  // msprobe's usual one
   bool is_core_ = false;
   MsprobeConfig result_;
-  std::vector<std::string> mistakes_;
+  std::vector<Mistake> mistakes_;
+};
+
+// Keys that stand twice in one object, of which a reader takes either. Of a text that is JSON.
+class KeysTwice : public nlohmann::json_sax<json> {
+ public:
+  std::vector<std::string> twice;
+
+  bool start_object(std::size_t) override { return open_.emplace_back(), true; }
+  bool end_object() override { return open_.pop_back(), true; }
+  bool key(std::string& name) override {
+    if (!open_.back().insert(name).second) twice.push_back(name);
+    return true;
+  }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(std::int64_t) override { return true; }
+  bool number_unsigned(std::uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(json::binary_t&) override { return true; }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t, const std::string&, const json::exception&) override {
+    return false;
+  }
+
+ private:
+  std::vector<std::set<std::string>> open_;
 };
 
 }  // namespace
@@ -286,10 +375,18 @@ MsprobeConfig parse_msprobe_config(std::string_view text, const std::string& nam
         .need("an object with `task`, `level`, `step` ...");
   Reading reading(config, task);
   MsprobeConfig result = reading.run();
-  if (reading.mistakes().empty()) return result;
+  std::vector<Reading::Mistake> mistakes = reading.mistakes();
+  KeysTwice keys;
+  json::sax_parse(text, &keys);
+  for (const std::string& key : keys.twice) mistakes.push_back({key + ", twice", "it once", ""});
+  if (mistakes.empty()) return result;
   UserError e("E0729", "msprobe's config.json asks for what Aloft has nothing for");
   e.add_line("at", name);
-  for (const std::string& mistake : reading.mistakes()) e.add_line("need", mistake);
+  for (const Reading::Mistake& mistake : mistakes) {
+    e.add_line("saw", mistake.saw);
+    e.add_line("need", mistake.need);
+    if (!mistake.near.empty()) e.add_line("try", mistake.near);
+  }
   throw e;
 }
 

@@ -150,6 +150,9 @@ class Search {
       found_.push_back(
           {"probe.task",
            "\"acc_check\" looks into compiled programs; there is none where train.mode is eager"});
+    if (!recipe_.probe.at.empty())
+      report("probe.every", "probe.at",
+             "does nothing where probe.at says which steps are looked at");
     if (!recipe_.probe.histograms)
       report("probe.histogram_every", "probe.histograms",
              "does nothing where probe.histograms is false");

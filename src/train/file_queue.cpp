@@ -26,6 +26,7 @@ void FileQueue::run() {
     if (waiting_.empty()) return;
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
+    is_writing_ = true;
     const bool is_written = !failure_;
     lock.unlock();
     std::exception_ptr failure;
@@ -39,6 +40,7 @@ void FileQueue::run() {
     if (failure || !is_written) ++dropped_;
     if (failure) failure_ = std::move(failure);
     bytes_ -= next.bytes;
+    is_writing_ = false;
     changed_.notify_all();
   }
 }
@@ -67,7 +69,9 @@ std::uint64_t FileQueue::dropped() const {
 
 void FileQueue::wait() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return waiting_.empty() && bytes_ == 0; });
+  const double start = monotonic_seconds();
+  changed_.wait(lock, [this] { return waiting_.empty() && !is_writing_; });
+  waited_s_ += monotonic_seconds() - start;
   throw_failure();
 }
 

@@ -28,7 +28,7 @@ class FileQueue {
   // Until all are written; throws what one threw.
   void wait();
 
-  // So far: for how many seconds add() has waited for room.
+  // So far: for how many seconds add() has waited for room, and wait().
   double waited_s() const { return waited_s_; }
   // How many are not there because one could not be written: none where wait() has returned.
   std::uint64_t dropped() const;
@@ -49,6 +49,7 @@ class FileQueue {
   bool is_over_ = false;
   std::exception_ptr failure_;
   std::uint64_t dropped_ = 0;
+  bool is_writing_ = false;
   double waited_s_ = 0;  // of the thread that adds
   std::thread thread_;
 };

@@ -1,5 +1,6 @@
 #include "train/listeners_of.h"
 
+#include "base/terminal.h"
 #include "train/announcements.h"
 #include "train/best_checkpoint.h"
 #include "train/early_stopping.h"
@@ -27,7 +28,9 @@ std::vector<std::unique_ptr<Listener>> listeners_of(const RunParts& run) {
       run.session, run.data, recorded_device(run.directory.found_record()), run.options.quiet));
   add(std::make_unique<Metrics>());
   add(std::make_unique<TensorBoardEvents>());
-  add(std::make_unique<Progress>(run.session, run.options.quiet));
+  const bool is_shown =
+      !run.options.quiet || (run.options.shows_progress && is_terminal(Output::Err));
+  add(std::make_unique<Progress>(run.session, !is_shown));
   const std::string& probed = run.session.recipe.probe.task;
   if (probed == "statistics" || probed == "tensor" || probed == "structure")
     add(std::make_unique<ProbeFiles>(run.session, run.runner, run.options.probe_out));

@@ -1,12 +1,20 @@
 #include "train/observe_session.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <system_error>
 #include <thread>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/folder_lock.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -27,6 +35,10 @@ namespace aloft::observe {
 namespace {
 
 constexpr const char* kUsualFolder = "probed";
+constexpr const char* kReplaced =
+    "of all values by this name that the step had the last alone: a compiled function was called "
+    "again, or another one computes something by the same name";
+constexpr std::size_t kMostNamed = 4;
 
 struct Asked {
   ProbeSection probe;
@@ -81,6 +93,28 @@ Asked read(const SessionOptions& o) {
 
 namespace {
 
+// The folder of a session while it has begun: no other one writes there.
+class HeldFolder {
+ public:
+  HeldFolder() = default;
+  explicit HeldFolder(Path folder) : folder_(std::move(folder)) {
+    make_folder(folder_);
+    lock_ = std::make_unique<FolderLock>(folder_ / "session.lock");
+  }
+  HeldFolder(HeldFolder&&) = default;
+  HeldFolder& operator=(HeldFolder&&) = default;
+  ~HeldFolder() {
+    if (!lock_) return;
+    lock_.reset();
+    std::error_code is_not_empty;  // something was written
+    std::filesystem::remove(folder_, is_not_empty);
+  }
+
+ private:
+  Path folder_;
+  std::unique_ptr<FolderLock> lock_;
+};
+
 // That which looks at a thread, also between the steps that it looks at.
 thread_local const void* session_of_thread = nullptr;
 
@@ -110,7 +144,9 @@ class Session::State {
           .saw("start() of a second session")
           .need("one session at a time: stop() of the other")
           .advice("one session with level \"mix\" has calls of modules and ops");
+    HeldFolder folder{Path(out_)};
     if (step_ == 0 && !writer_ && !overflows_ && probe_.task != "none") refuse_old_dump(out_);
+    folder_ = std::move(folder);
     thread_ = std::this_thread::get_id();
     is_begun_ = has_begun_ = true;
     session_of_thread = this;
@@ -141,6 +177,7 @@ class Session::State {
     values_.clear();
     is_begun_ = false;
     session_of_thread = nullptr;
+    const HeldFolder held = std::move(folder_);  // to the last file
     if (writer_) writer_->finish();
     if (overflows_) overflows_->finish();
   }
@@ -213,7 +250,11 @@ class Session::State {
 
   void write_overflow(const Looks& looks) {
     if (!has_run_ && looks.eager.shown().empty()) refuse_empty_step();
-    if (first_.is_null()) first_ = first_overflow(looks.eager);
+    // What a program was given may be what an eager call made.
+    if (first_.is_null() || !first_.contains("op"))
+      if (auto of_calls = first_overflow(looks.eager);
+          first_.is_null() || (!of_calls.is_null() && of_calls.contains("op")))
+        first_ = std::move(of_calls);
     if (!overflows_) overflows_.emplace(out_, "");
     overflows_->add(step_, std::move(first_));
   }
@@ -244,19 +285,38 @@ class Session::State {
     std::vector<probe::DumpedModule> modules;
     for (const auto& [path, kind] : classes) modules.push_back({path, kind});
     if (!writer_) writer_.emplace(probe_, out_);
-    if (refused_.empty())
+    std::vector<RefusedTap> missing = refused_;
+    for (const std::string& name : values_.replaced()) missing.push_back({name, kReplaced});
+    tell_what_was_replaced();
+    if (missing.empty())
       writer_->write_missing(looks.eager.missing());
     else
-      writer_->write_missing(refused_);
+      writer_->write_missing(missing);
     const auto find = [&](const std::string& tap) { return values_.find(tap); };
     const ProbeWriter::Seen seen = writer_->of(values_.values(), modules, find);
     if (probe_.task == "structure") return writer_->write_structure(seen);
     writer_->write(step_, seen, values_.all());
   }
 
+  // Once: a program that calls a function twice does so in every step.
+  void tell_what_was_replaced() {
+    const std::set<std::string>& names = values_.replaced();
+    if (names.empty() || std::exchange(has_told_, true)) return;
+    std::vector<std::string> first(names.begin(), names.end());
+    const std::size_t rest = first.size() - std::min(first.size(), kMostNamed);
+    first.resize(first.size() - rest);
+    log_warning(
+        "step {}: {}{} {} made more than once by compiled functions, and the last alone is "
+        "written (missing.json): a function that is called twice, or two models whose modules have "
+        "the same names",
+        step_, join(first, ", "), rest > 0 ? fmt::format(" and {} more", rest) : "",
+        names.size() == 1 ? "was" : "were");
+  }
+
   ProbeSection probe_;
   std::string out_;
   std::map<Look, Looks> looks_;
+  HeldFolder folder_;                          // while it has begun
   std::optional<ProbeWriter> writer_;          // from the first step that is written
   std::optional<OverflowFile> overflows_;      // the same of task "overflow"
   bool is_begun_ = false, has_begun_ = false;  // now; ever
@@ -269,6 +329,7 @@ class Session::State {
   StepValues values_;
   std::vector<RefusedTap> refused_;
   bool has_run_ = false;               // a program, with taps
+  bool has_told_ = false;              // of values that others replaced
   nlohmann::ordered_json first_ = {};  // of task "overflow"; null: all was finite
   SessionTiming timing_;
 };

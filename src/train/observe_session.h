@@ -55,9 +55,11 @@ class Session {
   // updates. Compiled functions are compiled once more where they meet the session for the first
   // time, and go on without it where a step is not looked at. UserError E0870 where the session has
   // begun already, E0871 where another one looks at this thread, E0811 where steps of another dump
-  // lie in the folder.
+  // lie in the folder, E0821 where another session works in it; EnvironmentError E0603 where it
+  // cannot be made.
   void start();
-  // The step is over: what it held is written to out/stepN/rank. UserError E0870 before start(),
+  // The step is over: what it held is written to out/stepN/rank, by a thread of its own; all of it
+  // is there when the next one is over, and behind stop(). UserError E0870 before start(),
   // E0871 on another thread than start()'s, E0873 where the step is to be looked at and this thread
   // has computed nothing in it, E0327 where list means nothing; EnvironmentError E0603 where the
   // files cannot be written.

@@ -13,10 +13,11 @@
 #include "frontend/description.h"
 #include "frontend/programs.h"
 #include "frontend/random.h"
+#include "observe/probe/dump.h"
 #include "observe/probe/overflow.h"
-#include "observe/redo/bit_watch.h"
 #include "ops/evaluate.h"
 #include "precision/recipe_words.h"
+#include "train/overflow_origin.h"
 #include "train/recorded_run.h"
 #include "train/step_maker.h"
 
@@ -43,46 +44,6 @@ std::vector<std::int64_t> index_of(const std::vector<std::int64_t>& shape, std::
 
 // --- the values that made it
 
-// Keeps what one instruction of the training program takes and gives.
-class CallSeen : public Observer {
- public:
-  explicit CallSeen(int instruction) : instruction_(instruction) {}
-  void before(const OpEvent& e) override {
-    if (!is_it(e)) return;
-    in.clear();
-    for (std::size_t i = 0; i < e.in.size(); ++i) in.push_back(array(e, e.in[i], e.call.in[i]));
-    SymbolValues lengths;
-    const std::vector<Name> symbols = e.call.symbols();
-    for (std::size_t s = 0; s < symbols.size(); ++s) lengths[symbols[s]] = e.lengths[s];
-    attrs = bind_lengths(e.call.attrs, lengths);
-    op = e.call.op;
-  }
-  void after(const OpEvent& e) override {
-    if (!is_it(e)) return;
-    out.clear();
-    for (std::size_t i = 0; i < e.out.size(); ++i) out.push_back(array(e, e.out[i], e.call.out[i]));
-  }
-
-  Name op;
-  Attrs attrs;
-  std::vector<HostArray> in, out;
-
- private:
-  bool is_it(const OpEvent& e) const {
-    return e.instruction == instruction_ && e.program.starts_with("train");
-  }
-  static HostArray array(const OpEvent& e, const Buffer& buffer, const TensorType& type) {
-    const TensorType bound = redo::bound_type(type, e.call.symbols(), e.lengths);
-    HostArray a = HostArray::zeros(bound.dtype, bound.shape.max_extents());
-    if (a.values.empty() || !buffer) return a;
-    std::vector<std::byte> bytes(bound.max_bytes());
-    buffer.read_into(bytes);
-    load_bytes(a, bytes.data());
-    return a;
-  }
-  int instruction_;
-};
-
 // The element of an operand that the result's element is made of, where there is just one.
 std::optional<double> element_for(const HostArray& operand, const HostArray& result,
                                   std::int64_t at) {
@@ -101,7 +62,7 @@ Json largest_of(const HostArray& a) {
 }
 
 // In double, and rounded nowhere: whether the number is beyond the type's end, or none at all.
-std::optional<double> meant(const CallSeen& call, std::size_t result, std::int64_t at) {
+std::optional<double> meant(const OverflowOrigin::Call& call, std::size_t result, std::int64_t at) {
   constexpr double kMostFlops = 2e9;  // seconds
   const OpDef* op = find_op(call.op);
   if (!op) return std::nullopt;
@@ -112,14 +73,13 @@ std::optional<double> meant(const CallSeen& call, std::size_t result, std::int64
   return evaluate_op(*op, call.attrs, call.in)[result][at];
 }
 
-Json values_of(const CallSeen& call, std::size_t result) {
-  if (result >= call.out.size()) return nullptr;
-  const HostArray& made = call.out[result];
+Json values_of(const OverflowOrigin::Call& call) {
+  const HostArray& made = call.out[call.result];
   std::int64_t at = 0;
   while (at < made.numel() && std::isfinite(static_cast<double>(made[at]))) ++at;
   if (at == made.numel()) return nullptr;
   Json values = {{"index", index_of(made.shape, at)}, {"value", number(made[at])}};
-  if (const auto exact = meant(call, result, at)) values["in_double"] = number(*exact);
+  if (const auto exact = meant(call, call.result, at)) values["in_double"] = number(*exact);
   if (is_float(made.dtype)) values["largest_of_type"] = edges_of(made.dtype).largest;
   values["operands"] = Json::array();
   for (const HostArray& operand : call.in) {
@@ -328,19 +288,29 @@ class Trying {
   std::array<std::int64_t, 3> random_ = {};
 };
 
-// Which one of the step's program made the value; -1: it came from outside, or an eager call made
-// it that is fused with others there.
-int instruction_of(RecordedRun& run, const Json& first) {
-  if (first.contains("instruction")) return first["instruction"].get<int>();
-  if (!first.contains("call")) return -1;
-  const ProbeSection& probe = run.session().recipe.probe;
-  const std::string name = Runner::program_of(look_at(probe, run.step()), probe);
-  const auto& all = run.programs().plan().find(name)->instructions;
-  const auto it = std::ranges::find_if(all, [&](const Instruction& i) {
-    return i.identity == first["call"].get<std::string>() &&
-           i.call.op.str() == first["op"].get<std::string>();
-  });
-  return it == all.end() ? -1 : static_cast<int>(it - all.begin());
+// The call as an entry of "found" has its first.
+Json described(const OverflowOrigin::Call& call, const Instruction& i) {
+  const HostArray& made = call.out[call.result];
+  Json out = {{"name", i.identity}, {"op", i.call.op.str()}, {"instruction", call.instruction}};
+  out["program"] = call.program;
+  out["micro_batch"] = call.micro_batch;
+  out["result"] = call.result;
+  out["module"] = i.path;
+  if (!i.members.empty()) out["stands_for"] = i.members;
+  out["phase"] = name_of(i.phase);
+  out["dtype"] = probe::torch_name(made.dtype);
+  out["shape"] = made.shape;
+  return out;
+}
+
+// Whether the file names the same call: a program is told by its instruction, an eager call by its
+// name, or by being one that the instruction stands for.
+bool is_named(const Json& first, const OverflowOrigin::Call& call, const Instruction& i,
+              const std::string& program) {
+  if (first.contains("instruction"))
+    return call.program == program && first["instruction"] == call.instruction;
+  const std::string name = first.value("call", "");
+  return i.identity == name || std::ranges::find(i.members, name) != i.members.end();
 }
 
 std::string joined(const Json& index) {
@@ -361,29 +331,56 @@ bool is_within(const Json& v) {
 
 }  // namespace
 
-nlohmann::ordered_json overflow_changes(const Path& run, const Json& found) {
+nlohmann::ordered_json overflow_changes(const Path& run, const Json& found,
+                                        const std::vector<Override>& overrides) {
   const Json& first = found.at("first");
-  RecordedRun recorded(run, found.at("step").get<std::int64_t>());
+  RecordedRun recorded(run, found.at("step").get<std::int64_t>(), overrides);
   recorded.go_to_step();
-  Trying trying(recorded, found);  // of the state before the step
-  Json added = {{"decision", decision_of(recorded.programs().decisions("train"), first)},
-                {"values", nullptr}};
-  if (const int instruction = instruction_of(recorded, first); instruction >= 0) {
-    CallSeen call(instruction);
-    const StateBytes state = recorded.state();
-    {
-      const Observing looking(recorded.programs().device(), call);
-      recorded.make_step();
-    }
-    recorded.set_state(state);
-    added["values"] = values_of(call, first.value("result", std::size_t{0}));
+  Json asked = found, seen = first;
+  Trying trying(recorded, asked);  // of the state before the step
+  OverflowOrigin origin;
+  const StateBytes state = recorded.state();
+  {
+    const Observing looking(recorded.programs().device(), origin);
+    recorded.make_step();
   }
+  recorded.set_state(state);
+  // What all operands say beats what those said that were looked at.
+  Json added = {{"first", nullptr}, {"decision", nullptr}, {"values", nullptr}};
+  if (const auto& call = origin.found()) {
+    const auto& programs = recorded.programs();
+    const Instruction& i = programs.plan()
+                               .find(call->program)
+                               ->instructions.at(static_cast<std::size_t>(call->instruction));
+    const ProbeSection& probe = recorded.session().recipe.probe;
+    const std::string name = Runner::program_of(look_at(probe, recorded.step()), probe);
+    const bool is_it = is_named(first, *call, i, name);
+    seen["operands_are_finite"] = is_it;
+    if (!is_it) added["origin"] = asked["first"] = described(*call, i);
+    added["values"] = values_of(*call);
+  } else {
+    seen["operands_are_finite"] = false;
+  }
+  added["first"] = seen;
+  added["decision"] = decision_of(recorded.programs().decisions("train"), asked.at("first"));
   added["tried"] = trying.all();
   return added;
 }
 
 std::string overflow_changes_text(const Json& added) {
   std::string text;
+  if (added.contains("origin")) {
+    const Json& o = added["origin"];
+    text += fmt::format(
+        "  made once more, with all that each op takes looked at, it is not finite first in\n"
+        "    {}: {} ({}, {}, micro-batch {}): what it took is finite\n",
+        o.at("name").get<std::string>(), o.at("op").get<std::string>(),
+        o.at("phase").get<std::string>(),
+        o.at("dtype").get<std::string>().substr(sizeof("torch.") - 1),
+        o.at("micro_batch").get<std::int64_t>());
+  } else if (added.at("first").at("operands_are_finite") == false) {
+    text += "  made once more, every op that gives what is not finite takes such values\n";
+  }
   if (const Json& d = added.at("decision"); !d.is_null())
     text += fmt::format("  {}, because: {}\n", d.at("type").get<std::string>(),
                         d.at("reason").get<std::string>());

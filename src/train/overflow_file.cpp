@@ -42,7 +42,7 @@ std::vector<probe::MadeValue> made_values(const EagerTaps& taps, const StepValue
       made.module = by->path.str();
       made.call = by->name;
       made.has_operands = by->has_operands;
-      made.takes_sums = by->takes_sums;
+      made.unseen = by->unseen;
       for (const std::string& tap : by->operands)
         if (!tap.empty()) made.operands.push_back(value_of_tap(tap));
     }

@@ -24,6 +24,8 @@ class ProbeFiles : public Listener {
   void run_begun(const RunBegun& e, Control& run) override;
   // EnvironmentError E0603.
   void step_done(const StepDone& e, Control& run) override;
+  // Who goes on from the checkpoint finds the files of all steps up to there.
+  void checkpoint_begun(const CheckpointBegun& e) override;
   void steps_over(const StepsOver& e) override;
 
  private:

@@ -35,6 +35,35 @@ bool fits_mode(const std::string& name, const std::vector<std::string>& mode) {
          !is_left_out(mode, {"input", "output"}, is_output ? "output" : "input");
 }
 
+// Of "Module.h.0.mlp.c_fc.Linear.forward.0": "h.0.mlp.c_fc" and "h.0.mlp.c_fc.Linear", and the
+// entry; of "Torch.linear.0.forward": "linear". What a word of a list may say of it.
+void add_parts(const std::string& entry, std::vector<std::string>& parts) {
+  const std::size_t begin = entry.find('.') + 1;
+  if (entry.starts_with("Module.")) {
+    std::size_t end = std::string::npos;
+    for (const char* word : {".forward.", ".backward.", ".parameters_"})
+      end = std::min(end, entry.rfind(word));
+    const std::string whole = entry.substr(begin, end - begin);
+    parts.push_back(whole.substr(0, whole.rfind('.')));
+    parts.push_back(whole);
+  } else {
+    parts.push_back(entry.substr(begin, entry.find('.', begin) - begin));
+  }
+  parts.push_back(entry);
+}
+
+// The first entries that have the word in their names: "a, b and 4 more"; "" where none has.
+std::string entries_with(const std::string& word, const std::vector<std::string>& entries) {
+  constexpr std::size_t kShown = 3;
+  std::vector<std::string> shown;
+  std::size_t count = 0;
+  for (const std::string& entry : entries)
+    if (entry.find(word) != std::string::npos && ++count <= kShown) shown.push_back(entry);
+  std::string text = join(shown, ", ");
+  if (count > kShown) text += " and " + std::to_string(count - kShown) + " more";
+  return text;
+}
+
 // The numbers of the entries that the scope begins and ends with.
 std::pair<std::size_t, std::size_t> range_of(const std::vector<std::string>& scope,
                                              const std::vector<std::string>& entries) {
@@ -43,7 +72,8 @@ std::pair<std::size_t, std::size_t> range_of(const std::vector<std::string>& sco
     const auto it = std::ranges::find_if(
         entries, [&](const std::string& entry) { return names_entry(name, entry, true); });
     if (it != entries.end()) return static_cast<std::size_t>(it - entries.begin());
-    const std::string near = nearest_name(name, entries);
+    std::string near = entries_with(name, entries);
+    if (near.empty()) near = nearest_name(name, entries);
     throw UserError("E0327", "probe.scope names an entry that there is not")
         .saw(in_quotes(name))
         .need("an entry of dump.json")
@@ -78,11 +108,6 @@ bool selects(const ProbeSection& probe) {
   return !probe.list.empty() || !probe.scope.empty() || !probe.data_mode.empty();
 }
 
-bool Selected::any() const {
-  return std::ranges::find(values, true) != values.end() ||
-         std::ranges::find(taken, true) != taken.end();
-}
-
 Selected selected(const ProbeSection& probe, const probe::Dump& dump) {
   const auto [from, to] = range_of(probe.scope, dump.entries());
   std::map<std::string_view, std::size_t> place_of;
@@ -97,17 +122,31 @@ Selected selected(const ProbeSection& probe, const probe::Dump& dump) {
   for (std::size_t i = 0; i < dump.values().size(); ++i)
     chosen.values.push_back(is_meant(dump.entry_of(i), dump.data_name(i), dump.values()[i]));
   for (const probe::Dump::Taken& t : dump.taken())
-    chosen.taken.push_back(t.value && is_meant(t.entry, t.data_name(), dump.values()[t.of]));
+    chosen.taken.push_back(is_meant(t.entry, t.data_name(), dump.values()[t.of]));
+  chosen.has_any = std::ranges::find(chosen.values, true) != chosen.values.end();
+  for (std::size_t i = 0; i < chosen.taken.size(); ++i)
+    chosen.has_any = chosen.has_any || (chosen.taken[i] && dump.taken()[i].value);
   return chosen;
 }
 
-void refuse_empty_selection(const ProbeSection& probe) {
-  throw UserError("E0327", "no value is meant by probe.list, probe.scope and probe.data_mode")
-      .saw(join(probe.list, ", "))
-      .need(
-          "names of entries of dump.json, or parts of them, or patterns of taps, for what is "
-          "there at the level")
-      .advice("probe.task = \"statistics\" lists them");
+void refuse_empty_selection(const ProbeSection& probe, const probe::Dump& dump,
+                            const std::vector<probe::DumpedModule>& modules) {
+  std::vector<std::string> names;
+  for (const probe::DumpedModule& module : modules) names.push_back(module.path);
+  for (const std::string& entry : dump.entries()) add_parts(entry, names);
+  UserError e("E0327", "no value is meant by probe.list, probe.scope and probe.data_mode");
+  e.add_line("saw", probe.list.empty() ? join(probe.data_mode, ", ") : join(probe.list, ", "));
+  e.add_line("need",
+             "names of entries of dump.json, or parts of them, or patterns of taps, for what is "
+             "there at the level");
+  bool is_near = false;
+  for (const std::string& word : probe.list)
+    if (const std::string near = nearest_name(word, names); !near.empty()) {
+      e.add_line("try", in_quotes(near) + " for " + in_quotes(word));
+      is_near = true;
+    }
+  if (!is_near) e.add_line("try", "probe.task = \"statistics\" lists them");
+  throw e;
 }
 
 }  // namespace aloft

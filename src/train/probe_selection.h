@@ -15,14 +15,15 @@ bool selects(const ProbeSection& probe);
 // Which are meant, of all values and of what ops take (Dump::taken()).
 struct Selected {
   std::vector<bool> values, taken;
-  // Whether a value is among them, at the one place or the other.
-  bool any() const;
+  bool has_any = false;  // a value is among them, at the one place or the other
 };
 
 // UserError E0327 where probe.scope names no entry.
 Selected selected(const ProbeSection& probe, const probe::Dump& dump);
 
-// UserError E0327: none is meant.
-[[noreturn]] void refuse_empty_selection(const ProbeSection& probe);
+// UserError E0327: none is meant. What is called nearly as the words of the list are is named, of
+// the dump's entries and of `modules`: a list may have left all entries of these out.
+[[noreturn]] void refuse_empty_selection(const ProbeSection& probe, const probe::Dump& dump,
+                                         const std::vector<probe::DumpedModule>& modules = {});
 
 }  // namespace aloft

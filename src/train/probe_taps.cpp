@@ -124,6 +124,8 @@ AskedTaps taps_of(Look look, const ProbeSection& probe, const MonitorSection& mo
   if (probe.task == "tensor") add_tensors(asked, probe, model);
   if (probe.task == "overflow") {
     add_ops(asked, prefix, {"*", "backward:*", "update:*", "parameter:*"});
+    for (const char* outside : {"input:*", "variable:*"})  // what a step is given, of which floats
+      asked.patterns.push_back(fmt::format("perhaps:{}{}", prefix, outside));
     if (monitor.on) asked.calls.push_back({model, std::string(prefix)});
     return asked;
   }
@@ -135,6 +137,10 @@ AskedTaps taps_of(Look look, const ProbeSection& probe, const MonitorSection& mo
     add_modules(asked, prefix, are_few ? probe.list : Strings(), model);
   if (probe.level != "module") add_ops(asked, prefix, {"*", "backward:*"});
   if (looks_inside(probe)) add_ops(asked, prefix, kInside);
+  // What is computed only for who names it.
+  if (probe.level != "module")
+    for (const std::string& word : probe.list)
+      if (is_pattern(word)) asked.patterns.push_back("perhaps:" + std::string(prefix) + word);
   return asked;
 }
 

@@ -45,7 +45,7 @@ ProbeTensors::ProbeTensors(const FindTensor& find, const ProbeSection& probe,
     if (chosen[i]) sources_[i] = find(dump.values()[i].name);
   const bool is_any = std::ranges::any_of(
       sources_, [](const TensorSource& source) { return static_cast<bool>(source); });
-  if (!is_any) refuse_empty_selection(probe);
+  if (!is_any) refuse_empty_selection(probe, dump);
 }
 
 ProbeTensors::Taken ProbeTensors::take(std::span<const double> all, const Path& folder,

@@ -52,8 +52,7 @@ void refuse_old_dump(const Path& folder) {
 }
 
 ProbeWriter::ProbeWriter(ProbeSection probe, Path folder)
-    : probe_(std::move(probe)), folder_(std::move(folder)) {
-  if (probe_.task == "tensor") queue_ = std::make_unique<FileQueue>(kRoom);
+    : probe_(std::move(probe)), folder_(std::move(folder)), queue_(kRoom) {
   make_folder(folder_);
 }
 
@@ -61,63 +60,67 @@ ProbeWriter::Seen ProbeWriter::of(std::vector<probe::LookedAt> values,
                                   const std::vector<probe::DumpedModule>& modules,
                                   const FindTensor& find) const {
   Seen seen;
-  seen.dump = std::make_unique<probe::Dump>(std::move(values), modules, probe_.level);
+  const auto dump = std::make_shared<probe::Dump>(std::move(values), modules, probe_.level);
+  seen.dump = dump;
   if (probe_.task == "tensor") {
-    seen.tensors.emplace(find, probe_, *seen.dump);
+    seen.tensors.emplace(find, probe_, *dump);
   } else if (selects(probe_)) {
-    const Selected chosen = selected(probe_, *seen.dump);
-    if (!chosen.any()) refuse_empty_selection(probe_);
-    seen.dump->keep(chosen.values, chosen.taken);
+    const Selected chosen = selected(probe_, *dump);
+    if (!chosen.has_any) refuse_empty_selection(probe_, *dump, modules);
+    dump->keep(chosen.values, chosen.taken);
   }
-  seen.construct = text_of(seen.dump->construct());
-  seen.stack = text_of(seen.dump->stack());
+  seen.construct = std::make_shared<const std::string>(text_of(dump->construct()));
+  seen.stack = std::make_shared<const std::string>(text_of(dump->stack()));
   return seen;
 }
 
+// A step's files wait until it is over that those of the one before are there: a program that is
+// ended loses the step that it makes.
 void ProbeWriter::write(std::int64_t step, const Seen& seen, std::span<const double> all,
                         const nlohmann::ordered_json& training) {
+  settle();
   const Path folder = folder_ / ("step" + std::to_string(step)) / "rank";
   make_folder(folder);
-  // The numbers last: where they are, the rest is.
-  put_counted(folder / "construct.json", seen.construct);
-  put_counted(folder / "stack.json", seen.stack);
-  write_numbers(seen, all, training, folder);
+  const Path tensors = folder / "dump_tensor_data";
+  ProbeTensors::Taken taken;
+  if (seen.tensors) taken = take_tensors(seen, all, tensors);
+  // msprobe takes a dump with checksums, and no files, for one of statistics.
+  const bool has_files = seen.tensors && probe_.summary == "statistics";
   ++written_.dumps;
+  auto write = [this, folder, tensors, has_files, training, dump = seen.dump,
+                construct = seen.construct, stack = seen.stack, added = std::move(taken.added),
+                numbers = std::vector(all.begin(), all.end())] {
+    nlohmann::ordered_json json =
+        dump->numbers(numbers, [&](std::size_t i, nlohmann::ordered_json& record) {
+          if (i < added.size() && !added[i].is_null()) record.update(added[i]);
+        });
+    if (!training.is_null()) json["training"] = training;
+    if (has_files) {
+      json["task"] = "tensor";
+      json["dump_data_dir"] = std::filesystem::absolute(tensors).string();
+    }
+    // The numbers last: where they are, the rest is.
+    put_counted(folder / "construct.json", *construct);
+    put_counted(folder / "stack.json", *stack);
+    put_counted(folder / "dump.json", text_of(json));
+  };
+  queue_.add(all.size_bytes(), std::move(write));
 }
 
-void ProbeWriter::write_numbers(const Seen& seen, std::span<const double> all,
-                                const nlohmann::ordered_json& training, const Path& folder) {
-  if (!seen.tensors) {
-    auto numbers = seen.dump->numbers(all);
-    if (!training.is_null()) numbers["training"] = training;
-    return put_counted(folder / "dump.json", text_of(numbers));
-  }
-  const bool has_files = probe_.summary != "md5";
-  const Path tensors = folder / "dump_tensor_data";
-  if (has_files) make_folder(tensors);
-  const ProbeTensors::Taken taken = seen.tensors->take(all, tensors, *queue_);
+ProbeTensors::Taken ProbeWriter::take_tensors(const Seen& seen, std::span<const double> all,
+                                              const Path& folder) {
+  if (probe_.summary == "statistics") make_folder(folder);
+  ProbeTensors::Taken taken = seen.tensors->take(all, folder, queue_);
   written_.files += taken.files;
   written_.bytes += taken.bytes;
-  auto numbers = seen.dump->numbers(all, [&](std::size_t i, nlohmann::ordered_json& record) {
-    if (!taken.added[i].is_null()) record.update(taken.added[i]);
-  });
-  if (!training.is_null()) numbers["training"] = training;
-  // msprobe takes a dump with checksums, and no files, for one of statistics.
-  if (has_files) {
-    numbers["task"] = "tensor";
-    numbers["dump_data_dir"] = std::filesystem::absolute(tensors).string();
-  }
-  std::string text = text_of(numbers);
-  const std::uint64_t size = text.size();
-  written_.dump_bytes += size;
-  queue_->add(size, [path = folder / "dump.json", text = std::move(text)] { put(path, text); });
+  return taken;
 }
 
 void ProbeWriter::write_structure(const Seen& seen) const {
   const Path folder = folder_ / "step0" / "rank";
   make_folder(folder);
-  put(folder / "construct.json", seen.construct);
-  put(folder / "stack.json", seen.stack);
+  put(folder / "construct.json", *seen.construct);
+  put(folder / "stack.json", *seen.stack);
   put(folder / "dump.json", text_of(seen.dump->structure()));
 }
 
@@ -139,16 +142,20 @@ void ProbeWriter::put_counted(const Path& path, const std::string& text) {
 }
 
 // Where the disk has failed, what is missing is said before the error is.
+void ProbeWriter::settle() {
+  try {
+    queue_.wait();
+  } catch (...) {
+    written_.dropped = queue_.dropped();
+    log_warning("the probe has lost {} files, which could not be written", written_.dropped);
+    throw;
+  }
+}
+
 void ProbeWriter::finish() {
   if (written_.dumps == 0) return;
-  if (queue_) try {
-      queue_->wait();
-    } catch (...) {
-      written_.dropped = queue_->dropped();
-      log_warning("the probe has lost {} files, which could not be written", written_.dropped);
-      throw;
-    }
-  if (queue_) written_.waited_s = queue_->waited_s();
+  settle();
+  written_.waited_s = queue_.waited_s();
   write_written(folder_, written_);
   log_info("the probe has written {}", written_.text());
 }

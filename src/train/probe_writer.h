@@ -36,8 +36,8 @@ class ProbeWriter {
 
   // What the steps of a program, or one eager step, have to be looked at.
   struct Seen {
-    std::unique_ptr<probe::Dump> dump;  // which the tensors refer to
-    std::string construct, stack;
+    std::shared_ptr<const probe::Dump> dump;  // which the tensors refer to
+    std::shared_ptr<const std::string> construct, stack;
     std::optional<ProbeTensors> tensors = {};
   };
   // `find`: of task "tensor" where the values are. UserError E0327 where nothing is meant by
@@ -46,8 +46,9 @@ class ProbeWriter {
           const FindTensor& find) const;
 
   // The files of step `step`, counted from 0, which left the statistics `all`: each is whole or
-  // not there, dump.json the last. `training`: what the loop says of the step; null: nothing.
-  // EnvironmentError E0603.
+  // not there, dump.json the last. They are written while training goes on; those of the step
+  // before are there when this returns. `training`: what the loop says of the step; null: nothing.
+  // EnvironmentError E0603, also of the step before.
   void write(std::int64_t step, const Seen& seen, std::span<const double> all,
              const nlohmann::ordered_json& training = {});
   // What there is to look at, without any step.
@@ -56,19 +57,20 @@ class ProbeWriter {
   void write_missing(const std::vector<RefusedTap>& refused) const;
   // Gradients of what an eager step showed that no value of it was just that.
   void write_missing(const std::vector<std::string>& gradients) const;
-  // Waits for the tensors, and says what was written: written.json.
+  // Waits for all files, so that whoever goes on from here finds them. EnvironmentError E0603.
+  void settle();
+  // settle(), and says what was written: written.json.
   void finish();
 
  private:
-  void write_numbers(const Seen& seen, std::span<const double> all,
-                     const nlohmann::ordered_json& training, const Path& folder);
+  ProbeTensors::Taken take_tensors(const Seen& seen, std::span<const double> all,
+                                   const Path& folder);
   void put_counted(const Path& path, const std::string& text);
 
   ProbeSection probe_;
   Path folder_;
-  // Of task "tensor".
-  std::unique_ptr<FileQueue> queue_;
-  WrittenByProbe written_;
+  WrittenByProbe written_;  // dump_bytes: by the queue's thread, until it is waited for
+  FileQueue queue_;
 };
 
 }  // namespace aloft

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/terminal.h"
@@ -51,6 +52,7 @@ Progress::~Progress() {
 void Progress::run_begun(const RunBegun& e, Control&) {
   last_ = e.steps;
   started_ = monotonic_seconds();
+  if (terminal_ && !quiet_) InterruptScope::answer();
 }
 
 void Progress::draw(const std::string& line) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "base/json.h"
 #include "frontend/programs.h"
 #include "models/model_json.h"
@@ -128,7 +129,32 @@ bool is_same_number(const json& recorded, double now) {
 
 }  // namespace
 
-RecordedRun::RecordedRun(const Path& run, std::int64_t step, const std::vector<Override>& overrides)
+void need_recorded_run(const Path& run) {
+  if (path_exists(run / "run.json")) return;
+  UserError e("E0862", "no run is there whose steps could be made again");
+  e.add_line("at", run.string());
+  e.add_line("saw", !path_exists(run) ? "nothing at that path"
+                    : is_folder(run)  ? "a folder without run.json"
+                                      : "a file");
+  e.add_line("need", "the directory of a run, which `aloft train` wrote: run.json lies in it");
+  const Path whole = run.has_filename() ? run : run.parent_path();
+  const Path around = whole.has_parent_path() ? whole.parent_path() : Path(".");
+  const Path usual = Path("runs") / whole.stem();  // where `aloft train` writes without --out
+  std::vector<std::string> names;
+  if (is_folder(around))
+    for (const Path& p : list_folder(around))
+      if (path_exists(p / "run.json")) names.push_back(p.filename().string());
+  if (path_exists(usual / "run.json"))
+    e.add_line("try", usual.string());
+  else if (const std::string near = nearest_name(whole.filename().string(), names); !near.empty())
+    e.add_line("try", (around / near).lexically_normal().string());
+  else if (run.extension() == ".toml")
+    e.add_line("try", "aloft train " + run.string() + " --out RUN, and RUN here");
+  throw e;
+}
+
+RecordedRun::RecordedRun(const Path& run, std::int64_t step, const std::vector<Override>& overrides,
+                         std::optional<std::int64_t> first)
     : folder_(run),
       step_(step),
       record_(read_run_record(run / "run.json")),
@@ -141,8 +167,8 @@ RecordedRun::RecordedRun(const Path& run, std::int64_t step, const std::vector<O
         .saw(fmt::format("step {}, counted from 0 (in metrics.jsonl step {})", step, step + 1))
         .need(lines_.empty() ? "a run that has made steps"
                              : fmt::format("a step from 0 to {}", lines_.rbegin()->first - 1));
-  const auto from =
-      checkpoints_.newest([&](const CheckpointMeta& meta) { return meta.step <= step; });
+  const auto from = checkpoints_.newest(
+      [begin = first.value_or(step)](const CheckpointMeta& meta) { return meta.step <= begin; });
   json known = record_;
   try {
     known["recipe"] = recipe_behind(record_, from, step);
@@ -194,8 +220,8 @@ void RecordedRun::go_to_step(const std::function<void(const StepDone&)>& made) {
     StepDone done = maker.make(*runner_, *examples, at_).numbers;
     position_ = maker.position();
     done.step = ++at_;
-    evaluate_if_rate_depends(at_);
     if (made) made(done);
+    evaluate_if_rate_depends(at_);
   }
 }
 

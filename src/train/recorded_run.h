@@ -23,15 +23,19 @@ namespace aloft {
 // What programs of a training keep from one run to the next, by the order of their Plan's slots.
 using StateBytes = std::vector<std::vector<std::byte>>;
 
+// UserError E0862 where no run's directory is named: with one that is near.
+void need_recorded_run(const Path& run);
+
 class RecordedRun {
  public:
   // The run in `run`, which made the step number `step`, from 0 on; `overrides` beat its recipe:
   // what they change must leave the state's variables as they are. It stands where the newest
-  // whole checkpoint at or before the step does, or else at the run's beginning. Steps that were
-  // eager are made by compiled programs, which give their bits. UserError E0862: the run has not
-  // made that step, or it cannot be made as it was; the errors of begin_run() and
-  // load_checkpoint().
-  RecordedRun(const Path& run, std::int64_t step, const std::vector<Override>& overrides = {});
+  // whole checkpoint at or before the step does, or else at the run's beginning; `first`: at or
+  // before that step, which is an earlier one. Steps that were eager are made by compiled programs,
+  // which give their bits. UserError E0862: the run has not made that step, or it cannot be made as
+  // it was; the errors of begin_run() and load_checkpoint().
+  RecordedRun(const Path& run, std::int64_t step, const std::vector<Override>& overrides = {},
+              std::optional<std::int64_t> first = std::nullopt);
   ~RecordedRun();
   RecordedRun(const RecordedRun&) = delete;
   RecordedRun& operator=(const RecordedRun&) = delete;
@@ -41,9 +45,11 @@ class RecordedRun {
   const nlohmann::json& record() const { return record_; }  // run.json
   const Session& session() const { return session_; }
   const RunData& data() const { return *start_->data; }
+  const std::unique_ptr<Runner>& runner() const { return runner_; }
   Programs& programs() { return *runner_->programs(); }
 
-  // Makes the steps before `step`; `made` is told of each, as the run's listeners were.
+  // Makes the steps before `step`; `made` is told of each, as the run's listeners were, before
+  // anything else is computed.
   void go_to_step(const std::function<void(const StepDone&)>& made = {});
   // Behind go_to_step(): makes the step itself, of the state and the random numbers as they are, on
   // its own batch.

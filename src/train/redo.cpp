@@ -29,9 +29,14 @@ class Redoing {
 
   RedoReport make() {
     report_.step = options_.step;
-    report_.begins_at = run_->begins_at();
+    report_.begins_at = report_.stands_at = run_->begins_at();
     report_.is_comparable = run_->is_as_recorded(options_.machine);
-    run_->go_to_step([&](const StepDone& done) { compare(done); });
+    tell();
+    run_->go_to_step([&](const StepDone& done) {
+      compare(done);
+      report_.stands_at = done.step;
+      if (done.step < options_.step) tell();
+    });
     position_ = run_->position();
     state_ = run_->state();
     {
@@ -48,6 +53,10 @@ class Redoing {
   }
 
  private:
+  void tell() const {
+    if (options_.told) options_.told(report_);
+  }
+
   void compare(const StepDone& done) {
     if (!run_->has_numbers_of(done.step - 1)) return report_.unrecorded.push_back(done.step - 1);
     ++report_.compared_steps;
@@ -57,6 +66,7 @@ class Redoing {
   }
 
   StepDone repeat(int threads, bool is_other_memory = false) {
+    tell();
     host_threads().set_count(threads);
     run_->set_state(state_);
     watch_.begin();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -16,6 +17,8 @@
 
 namespace aloft {
 
+struct RedoReport;
+
 struct RedoOptions {
   Path run;
   std::int64_t step = 0;  // from 0 on
@@ -25,15 +28,19 @@ struct RedoOptions {
   bool other_memory = true;
   std::vector<Override> overrides;  // of the run's recipe: threads, the device
   std::string machine;              // as run.json names it; empty: not compared
+  // Told what is known so far: before each step on the way and before each repeat. What it throws
+  // ends it: nothing was written.
+  std::function<void(const RedoReport& so_far)> told = {};
 };
 
 struct RedoReport {
   std::int64_t step = 0, begins_at = 0;
+  std::int64_t stands_at = 0;  // steps behind the state, while it is made
   struct Repeat {
     int threads = 0;
     bool is_other_memory = false;
   };
-  std::vector<Repeat> repeats;
+  std::vector<Repeat> repeats;                // that were begun
   std::size_t instructions = 0, tensors = 0;  // that were compared, of a repeat
   std::string no_other_memory;                // why not, where it was asked for; empty: it was
 

@@ -170,8 +170,9 @@ class Resumption {
     if (!data_record_.is_object())
       e.add_line("saw", fmt::format("{} {} in run.json, now {}", data.unit(),
                                     json_text(known_counts(data)), json_text(data.counts())));
-    e.add_line("try", fmt::format("bring the data{} back as it was, or --force to go on with the "
-                                  "new one",
+    // Said to who makes a step of the run again, too, which no other data can do.
+    e.add_line("try", fmt::format("bring the data{} back as it was; training alone goes on with "
+                                  "the new one, by `aloft train --resume --force`",
                                   data_record_.is_object() && data_record_.contains("template")
                                       ? " and the chat template"
                                       : ""));

@@ -27,10 +27,12 @@ void StepValues::put(probe::LookedAt value, const double* numbers, std::size_t c
   value.at = all_.size();
   all_.insert(all_.end(), numbers, numbers + count);
   const auto [place, is_new] = place_of_.emplace(value.name, values_.size());
-  if (is_new)
+  if (is_new) {
     values_.push_back(std::move(value));
-  else
+  } else {
+    replaced_.insert(value.name);
     values_[place->second] = std::move(value);
+  }
 }
 
 void StepValues::add(const EagerTaps& taps) {
@@ -74,6 +76,7 @@ void StepValues::clear() {
   values_.clear();
   place_of_.clear();
   all_.clear();
+  replaced_.clear();
   tensors_.clear();
 }
 

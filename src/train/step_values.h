@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ class StepValues {
   const std::vector<probe::LookedAt>& values() const { return values_; }
   const std::vector<double>& all() const { return all_; }  // their statistics
   TensorSource find(const std::string& tap) const;
+  // Values of which only the last is here: of a function that was called several times, or of two
+  // that compute something by the same name.
+  const std::set<std::string>& replaced() const { return replaced_; }
 
  private:
   void put(probe::LookedAt value, const double* numbers, std::size_t count);
@@ -32,6 +36,7 @@ class StepValues {
   std::vector<probe::LookedAt> values_;
   std::map<std::string, std::size_t> place_of_;  // by name
   std::vector<double> all_;
+  std::set<std::string> replaced_;
   std::map<std::string, TensorSource> tensors_;  // by tap
 };
 

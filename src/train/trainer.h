@@ -24,6 +24,7 @@ struct TrainOptions {
   bool resume = false;  // on from its newest healthy checkpoint, where there is one
   bool force = false;   // resume although the data is another one, or all checkpoints are gone
   bool quiet = false;   // no banner, no progress, no validation losses
+  bool shows_progress = false;  // ... but on a terminal the line that says how far it is
   Path probe_out;       // where the probe writes its folders; empty: probe/ in the run directory
   std::string machine;  // description for run.json
   // How fast products are, asked at most once, where precision is `auto`; without it that is O0, or

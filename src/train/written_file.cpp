@@ -27,12 +27,14 @@ std::string WrittenByProbe::text() const {
                              : "; nothing was dropped");
 }
 
+nlohmann::ordered_json json_of(const WrittenByProbe& w) {
+  return {{"dumps", w.dumps}, {"dump_bytes", w.dump_bytes}, {"files", w.files},
+          {"bytes", w.bytes}, {"dropped", w.dropped},       {"waited_s", w.waited_s}};
+}
+
 void write_written(const Path& folder, const WrittenByProbe& w) {
-  const nlohmann::ordered_json json = {{"dumps", w.dumps},     {"dump_bytes", w.dump_bytes},
-                                       {"files", w.files},     {"bytes", w.bytes},
-                                       {"dropped", w.dropped}, {"waited_s", w.waited_s}};
   AtomicFile file(folder / kFile);
-  file.write(json.dump(1));
+  file.write(json_of(w).dump(1));
   file.commit_unflushed();
 }
 

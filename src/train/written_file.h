@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
@@ -19,6 +20,8 @@ struct WrittenByProbe {
   std::string text() const;
 };
 
+// The keys of the file.
+nlohmann::ordered_json json_of(const WrittenByProbe& written);
 // EnvironmentError E0603.
 void write_written(const Path& folder, const WrittenByProbe& written);
 // Nothing where there is no such file.

@@ -76,6 +76,25 @@ class CheckConfig(ProgramTest):
         verdict, checks = self.findings("init.toml", "begun", *weights, exit_code=5)
         self.assertEqual(checks["weights"]["step 0, wte.weight"]["level"], "error")
 
+    def test_a_pack_takes_the_place_of_packs_alone(self):
+        recipe = (self.folder / "tiny.toml").read_bytes()
+        (self.folder / "notes.txt").write_text("mine")
+        only = ["--checks", "hyperparameters"]
+        for target in ("tiny.toml", "notes.txt", "./tiny.toml", "."):
+            said = self.check("tiny.toml", "--pack", target, *only, exit_code=2)
+            self.assertIn(b"error E0700: --pack would write over", said.stderr)
+        self.assertEqual((self.folder / "tiny.toml").read_bytes(), recipe)
+        self.assertEqual((self.folder / "notes.txt").read_text(), "mine")
+        self.check("tiny.toml", "--pack", "again.zip", *only)
+        self.check("other.toml", "--pack", "again.zip", *only)
+        self.check("again.zip", "--pack", "again.zip", *only, exit_code=2)
+        self.assertEqual(self.findings("again.zip", "other.toml", *only)[0], "pass")
+
+    def test_no_more_batches_than_training_has(self):
+        said = self.check("tiny.toml", "tiny.toml", "--checks", "dataset", "--batches", 1000000000)
+        self.assertIn(b"4 of the 1000000000 batches asked for are looked at: training has no more", said.stderr)
+        self.assertIn(b"pass: dataset 8 of 8 alike", said.stdout)
+
     def test_advice_is_what_the_other_side_can_do(self):
         (self.folder / "ds.json").write_text(json.dumps(
             {"optimizer": {"params": {"lr": "auto"}}, "num_train_epochs": 1,

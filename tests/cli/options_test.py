@@ -54,6 +54,19 @@ OTHERS = {
                              "kernels": ["--program", "--each"]}.items()},
 }
 
+# Options of what looks into steps, and what for.
+PROBES = {
+    "probe run": {"--set": "names its key", "--init": "a place", "--tokens": "of a saved model", "--precision": "with it",
+                  "--task": "probe.task", "--config": "what msprobe would be asked", "--level": "probe.level",
+                  "--out": "a place", "--steps": "made, not train.steps", "--at": "probe.at", "--threads": "train.threads",
+                  "--device": "a place", "--json": "form", "--quiet": "what is said"},
+    "probe redo": {"--step": "which", "--times": "how often", "--same-memory": "where", "--threads": "train.threads",
+                   "--device": "a place", "--json": "form", "--quiet": "what is said"},
+    "probe compare": {"--out": "a place", "--map": "of names", "--xlsx": "form", "--strict": "what is an error",
+                      "--json": "form"},
+    "probe acc-check": {"--out": "a place", "--list": "of calls", "--json": "form"},
+}
+
 # Models by name: the options that mean something for them, and how the result shows it.
 SHOWN = {"--batch": "batch", "--seq": "context", "--layers": "layers", "--heads": "heads", "--dim": "dim",
          "--hidden": "hidden", "--vocab": "vocab", "--threads": "threads", "--precision": "precision"}
@@ -106,6 +119,10 @@ class Options(program.ProgramTest):
             name = " ".join(command)
             self.assertEqual(self.flags(command), set(KEYS[name]) | set(OTHERS[name]), name)
             self.assertFalse(set(KEYS[name]) & set(OTHERS[name]), name)
+        for name, options in PROBES.items():
+            self.assertEqual(self.flags(name.split()), set(options), name)
+            shown = self.aloft(*name.split(), "--help").stdout.decode()
+            self.assertEqual([line for line in shown.splitlines() if len(line) > 100], [], name)
 
     def test_the_command_line_beats_the_file(self):
         for command in COMMANDS:

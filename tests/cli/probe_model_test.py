@@ -34,7 +34,12 @@ class ProbeModel(ProgramTest):
             self.probe(f"level-{level}", "--level", level)
         modules, ops, both = (self.dump(f"level-{level}")["data"] for level in ("module", "op", "mix"))
         self.assertTrue(any(entry.startswith("Torch.") for entry in ops))
-        self.assertEqual(both, {**modules, **ops})
+        # Ops have their parameters, too, and what the pass is given, where somebody looks at them.
+        self.assertEqual({entry: {**parts, "input_args": []} if entry in ops else parts for entry, parts in both.items()},
+                         {**modules, **{entry: {**parts, "input_args": []} for entry, parts in ops.items()}})
+        for entry, parts in ops.items():
+            for own, known in zip(parts.get("input_args", []), both[entry].get("input_args", []), strict=True):
+                self.assertIn(own, (None, known), entry)
 
     def test_whole_tensors(self):
         self.probe("tensors", "--task", "tensor", "--set", 'probe.list=["q_proj"]', "--set", "probe.format=npy")

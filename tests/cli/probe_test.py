@@ -44,9 +44,10 @@ class Probe(ProbeTest):
         self.assertEqual(self.dump("probed", 0, "construct")["Module.h.0.mlp.c_fc.Linear.forward.0"],
                          "Module.h.0.mlp.MLP.forward.0")
         self.assertEqual(self.dump("probed", 0, "stack"), {})  # Aloft itself calls a recipe's model
-        # A block's gradient goes on past its norms: through them alone there is no value.
-        self.assertTrue(any(name.startswith("call:h.0.ln_1#0.input.gradient")
-                            for name in json.loads((self.folder / "probed/missing.json").read_text())))
+        # A block's gradient goes on past its norms: what comes through them alone is computed for the look.
+        self.assertEqual(json.loads((self.folder / "probed/missing.json").read_text()), {})
+        for norm in ("h.0.ln_1", "h.0.ln_2", "ln_f"):
+            self.assertEqual(len(data[f"Module.{norm}.LayerNorm.backward.0"]["output"]), 1)
 
     def test_no_bit_is_changed(self):
         for precision in ("O0", "O2:bf16", "O2:fp16"):
@@ -69,6 +70,11 @@ class Probe(ProbeTest):
         for k in range(4):
             self.assertEqual(len(dump["data"][f"Torch.linear.{k}.forward"]["output"]), 1)
         self.assertIn("Torch.layer_norm_grad.0.backward", dump["data"])
+        # The logits alone are never whole, and are computed for who names them.
+        self.assertEqual(list(json.loads((self.folder / "ops/missing.json").read_text())), ["head/linear#0"])
+        self.aloft("probe", "run", "tiny.toml", "--out", "head", "--level", "op", "--set", 'probe.list=["head/linear"]')
+        self.assertEqual(self.dump("head")["taps"], {"Torch.linear.4.forward": ["head/linear#0"]})
+        self.assertEqual(json.loads((self.folder / "head/missing.json").read_text()), {})
 
     def test_ops_have_what_they_take(self):
         taken = {}
@@ -441,11 +447,14 @@ class Probe(ProbeTest):
         self.assertEqual(step["step"], 0)
 
     def test_a_kill_in_the_middle_of_a_step_leaves_whole_files(self):
-        for number, (mode, delay) in enumerate((mode, delay) for mode in ("graph", "eager")
-                                               for delay in (0, 0.003, 0.007, 0.011)):
+        statistics = ("--probe", "statistics:mix")
+        tensors = ("--set", 'probe.task="tensor"', "--set", 'probe.list=["h.0"]')
+        for number, (mode, probe, delay) in enumerate(
+                (mode, probe, delay) for mode, probe in (("graph", statistics), ("eager", statistics), ("graph", tensors))
+                for delay in (0, 0.003, 0.007, 0.011)):
             folder = self.folder / f"killed-{number}/probe"
             run = subprocess.Popen([ALOFT, "train", "tiny.toml", "--out", f"killed-{number}", "--mode", mode, "--steps",
-                                    "100000", "--probe", "statistics:mix"], cwd=self.folder, env=self.environment,
+                                    "100000", *probe], cwd=self.folder, env=self.environment,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             try:
                 end = time.monotonic() + 60

@@ -12,6 +12,7 @@
 #include "e2e/small_run.h"
 #include "e2e/table_run.h"
 #include "run/listener.h"
+#include "train/overflow_changes.h"
 
 namespace aloft::e2e {
 namespace {
@@ -75,6 +76,8 @@ TEST_F(OverflowRecord, OfEagerStepsIsThatOfCompiledOnes) {
       graph[i]["first"].erase(key);
       eager[i]["first"].erase(key);
     }
+    for (Json* one : {&graph[i], &eager[i]})  // an eager call's inputs have no names
+      (*one)["first"]["operands"][0].erase("name");
     EXPECT_EQ(eager[i], graph[i]);
   }
 }
@@ -96,24 +99,47 @@ TEST_F(OverflowRecord, OfEagerUpdatesNamesWhatTheyTook) {
       EXPECT_EQ(eager[i]["first"][key], graph[i]["first"][key]) << i << " " << key;
 }
 
-// What an earlier micro-batch left is not looked at, and nothing is said of it.
-TEST_F(OverflowRecord, OfMicroBatchesSaysWhatWasNotLookedAt) {
+// What an earlier micro-batch left is looked at in the sums of gradients.
+TEST_F(OverflowRecord, OfMicroBatchesSaysWhichComesOfEarlierOnes) {
   for (const std::string mode : {"graph", "eager"}) {
     look(mode, {"train.mode=" + mode, "train.batch=2", "train.accumulate=2"});
-    int with_sums = 0, without = 0;
+    int of_earlier = 0, of_last = 0;
     const Json found = record(mode)["found"];
     for (const Json& entry : found) {
       const Json& first = entry.at("first");
-      const bool takes_sums = first.contains("takes_sums");
-      EXPECT_TRUE(first.at("operands_are_finite")) << first;
-      EXPECT_EQ(takes_sums, first.at("op") != "cast") << first;
-      const std::string text = probe::overflow_text(first);
-      const std::size_t said = text.find("the sums of those before are not looked at");
-      EXPECT_EQ(takes_sums, said != std::string::npos) << text;
-      ++(takes_sums ? with_sums : without);
+      const bool is_earlier = first.contains("earlier_micro_batches");
+      const std::string name = first.at("name"), text = probe::overflow_text(first);
+      EXPECT_EQ(is_earlier, name.starts_with("variable:accumulated.")) << first;
+      EXPECT_EQ(first.at("operands_are_finite"), !is_earlier) << first;
+      EXPECT_EQ(is_earlier, !first.contains("op")) << first;
+      EXPECT_EQ(is_earlier,
+                text.find("comes from the step's earlier micro-batches") != std::string::npos)
+          << text;
+      ++(is_earlier ? of_earlier : of_last);
     }
-    EXPECT_GT(with_sums, 0) << mode;
-    EXPECT_GT(without, 0) << mode;
+    EXPECT_GT(of_earlier, 0) << mode;
+    EXPECT_GT(of_last, 0) << mode;
+  }
+}
+
+// All operands of all ops of the step, made once more, say where it began: which micro-batch too.
+TEST_F(OverflowRecord, MadeOnceMoreHasTheOpOfAnEarlierMicroBatch) {
+  for (const std::string mode : {"graph", "eager"}) {
+    look(mode, {"train.mode=" + mode, "train.batch=2", "train.accumulate=2"});
+    int of_earlier = 0;
+    for (const Json& entry : record(mode)["found"]) {
+      const Json added = overflow_changes(folder_ / mode, entry);
+      const bool is_earlier = entry["first"].contains("earlier_micro_batches");
+      ASSERT_EQ(added.contains("origin"), is_earlier) << added;
+      EXPECT_EQ(added["first"]["operands_are_finite"], !is_earlier);
+      EXPECT_FALSE(added["values"].is_null());
+      if (!is_earlier) continue;
+      ++of_earlier;
+      EXPECT_EQ(added["origin"]["op"], "cast");
+      EXPECT_EQ(added["origin"]["micro_batch"], 0);
+      EXPECT_NE(overflow_changes_text(added).find("micro-batch 0"), std::string::npos);
+    }
+    EXPECT_GT(of_earlier, 0) << mode;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -37,12 +38,13 @@ Strings statistics_of_all() {
 
 using Steps = TappedSteps<std::vector<double>>;
 
-// Instructions that look are left out.
+// Instructions that look are left out, and what they alone make necessary.
 Steps steps_of(const char* precision, int threads, const Strings& taps) {
   Steps run = tapped_steps(precision, threads, taps, [](const Tensor& t) { return t.to_vector(); });
   std::erase_if(run.instructions, [](const std::string& i) {
     return i.starts_with("cpu.statistics for ") || i.ends_with(" for /concat#0");
   });
+  take_computed_again(run.instructions);
   return run;
 }
 
@@ -274,6 +276,8 @@ class Overflows : public StatisticsOfCalls {
     Programs programs(2);
     for (const char* of : {"*", "backward:*", "update:*", "parameter:*"})
       programs.tap(std::string(kStatisticsPrefix) + of);
+    for (const char* of : {"input:*", "variable:*"})
+      programs.tap("perhaps:" + std::string(kStatisticsPrefix) + of);
     const Tensor x = numbers({5, 8});
     programs.add("train", {{"x", x.type()}}, [&, &net = wrapped, &opt = opt](const auto& in) {
       return results::flatten(minimize(mean(square(net(in[0]))), opt));
@@ -305,6 +309,17 @@ TEST_F(Overflows, AreFoundInUpdatesAndInTheForwardPhase) {
   for (const auto& operand : forward["operands"]) EXPECT_EQ(operand["inf"], 0);
   EXPECT_NE(probe::overflow_text(forward).find(forward["name"].get<std::string>()),
             std::string::npos);
+}
+
+// What a program is given is looked at: no op is named for a number that comes from outside.
+TEST_F(Overflows, OfWhatAProgramIsGivenComeFromOutside) {
+  const auto first = first_of_step(0.1, std::numeric_limits<double>::quiet_NaN());
+  ASSERT_FALSE(first.is_null());
+  EXPECT_EQ(first["name"], "input:x");
+  EXPECT_FALSE(first.contains("op"));
+  EXPECT_EQ(first["nan"], 40);
+  EXPECT_EQ(first["operands_are_finite"], false);
+  EXPECT_NE(probe::overflow_text(first).find("comes from outside of the step"), std::string::npos);
 }
 
 TEST_F(StatisticsOfCalls, LieInOneArrayOnceAValue) {

@@ -34,6 +34,15 @@ inline Strings instructions_of(const Programs& programs) {
   return all;
 }
 
+// Takes out what computes once more what a fusion took in, in front of the fused op and in its
+// path, and says how many there were.
+inline std::size_t take_computed_again(Strings& instructions) {
+  return std::erase_if(instructions, [](const std::string& i) {
+    return i.find("/layer_norm_grad_add/layer_norm_grad.") != std::string::npos ||
+           i.find("/embedding_grad_add/embedding_grad.") != std::string::npos;
+  });
+}
+
 // Of each step its results, and what its taps show, by their names.
 template <class Shown>
 struct TappedSteps {

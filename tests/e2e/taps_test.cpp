@@ -1,6 +1,7 @@
 // Looking on changes nothing: programs with taps on everything that can be tapped run the kernels
-// that they run without, in the same order, to the same bits; what a tap shows is what the program
-// without fusions computes there, what eager code computes, and what a returned value would be.
+// that they run without, in the same order, to the same bits, and beside them what computes once
+// more what a fusion takes in; what a tap shows is what the program without fusions computes there,
+// what eager code computes, and what a returned value would be.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -50,6 +51,7 @@ TEST_P(Taps, ChangeNeitherKernelsNorBits) {
   Steps watched = steps_of(GetParam(), 2, kEverything);
   EXPECT_GT(watched.taps[0].size(), 80u);
   EXPECT_GT(take_copies(watched.instructions, plain.instructions).size(), 28u);
+  EXPECT_EQ(take_computed_again(watched.instructions), 5u);  // of two norms a block, and the rows
   EXPECT_EQ(watched.instructions, plain.instructions);
   EXPECT_EQ(watched.results, plain.results);
   EXPECT_EQ(watched.state, plain.state);
@@ -61,7 +63,7 @@ TEST_P(Taps, ShowWhatUnfusedOpsCompute) {
   EXPECT_NE(fused.instructions, apart.instructions);
   EXPECT_EQ(fused.results, apart.results);
   for (std::size_t s = 0; s < fused.taps.size(); ++s) {
-    // Everything but what no kernel writes: the gradient of a norm that takes in an addition.
+    // Everything but the logits, which no kernel writes.
     for (const auto& [name, bits] : apart.taps[s])
       EXPECT_NE(fused.taps[s].contains(name), fused.refused.contains(name)) << name;
     for (const auto& [name, bits] : fused.taps[s]) {
@@ -69,7 +71,10 @@ TEST_P(Taps, ShowWhatUnfusedOpsCompute) {
       EXPECT_EQ(apart.taps[s].at(name), bits) << name << " of step " << s;
     }
   }
-  for (const std::string& name : fused.refused) EXPECT_FALSE(fused.taps[0].contains(name)) << name;
+  for (const std::string& name : fused.refused) {
+    EXPECT_FALSE(fused.taps[0].contains(name)) << name;
+    EXPECT_TRUE(name.starts_with("head/")) << name;
+  }
 }
 
 TEST_P(Taps, AreTheSameOnAnyNumberOfThreads) {
@@ -232,16 +237,21 @@ TEST_F(TapsOfAFunction, OfWhatIsNeverWholeAreRefusedWithTheNearest) {
   const auto ask = [&](const std::string& pattern) {
     return refusal([&] { compile(loss, {.taps = {pattern}})(b.x, b.label); });
   };
-  auto some = compile(loss, {.name = "loss", .taps = {"op:linear"}});
-  some(b.x, b.label);
-  EXPECT_EQ(some.taps().size(), 8u);  // four a layer
-  const auto& refused = some.programs().refused_taps("loss");
+  // Of logits, which a pattern for everything does not name.
+  auto all = compile(loss, {.name = "loss", .taps = {"*"}});
+  all(b.x, b.label);
+  const auto& refused = all.programs().refused_taps("loss");
   ASSERT_EQ(refused.size(), 1u);
-  expect_words(refused[0].why, {"linear_cross_entropy#0", "/cross_entropy#0"});
-  // The same by its name: nothing else is meant.
-  const std::string logits = ask(refused[0].name);
-  expect_words(logits, {"E0326", "linear_cross_entropy#0", "need", "ln_f/", "/cross_entropy#0"});
+  EXPECT_EQ(refused[0].name, "head/linear#0");
+  expect_words(refused[0].why,
+               {"linear_cross_entropy#0", "/cross_entropy#0", "a tap of this name"});
   expect_words(ask("hed/linear#0"), {"E0327", "try   head/linear#0"});
+  // Where nothing is computed for a look, not even by their name: nothing else is meant.
+  const std::string logits = refusal([&] {
+    compile(loss, {.passes = {.skip = {"take-statistics"}}, .taps = {"head/linear#0"}})(b.x,
+                                                                                        b.label);
+  });
+  expect_words(logits, {"E0326", "linear_cross_entropy#0", "need", "ln_f/", "/cross_entropy#0"});
   // What it names can be had.
   EXPECT_EQ(ask("/cross_entropy#0"), "");
   EXPECT_EQ(ask("ln_f"), "");
@@ -250,6 +260,26 @@ TEST_F(TapsOfAFunction, OfWhatIsNeverWholeAreRefusedWithTheNearest) {
                {"E0326", "saw   a value inside h.0.attn/attention_qkv#0, which never has all",
                 "need", "h.0.attn.c_attn/linear#0, h.0.attn/attention_qkv#0"});
   expect_words(ask("h.1.attn/*scores*"), {"E0326", "h.1.attn/attention_qkv#0"});
+}
+
+// They are computed once more, to the bits that eager code has.
+TEST_F(TapsOfAFunction, OfLogitsAreThereForWhoNamesThem) {
+  for (const char* precision : {"O0", "O2:bf16", "O2:fp16"}) {
+    manual_seed(3);
+    TinyGpt model;
+    auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 1e-3}, precision);
+    const auto step = [&, &net = net, &opt = opt](Tensor x, Tensor label) {
+      return minimize(cross_entropy(net(x), label), opt);
+    };
+    model.eval();
+    const Batch b = sentences(0, 3);
+    const std::string logits = bits_of(net(b.x));
+    auto compiled = compile(step, {.name = "step", .taps = {"op:linear"}});
+    compiled(b.x, b.label);
+    EXPECT_EQ(compiled.taps().size(), 9u);  // four a layer, and the head
+    EXPECT_TRUE(compiled.programs().refused_taps("step").empty());
+    EXPECT_EQ(bits_of(compiled.tap("head/linear#0")), logits) << precision;
+  }
 }
 
 TEST_F(TapsOfAFunction, OfADroppedValueAreRefused) {

@@ -268,6 +268,10 @@ TEST(ConfigCheck, TensorsAreTold) {
   EXPECT_DOUBLE_EQ(*scale_between(a, facts({2, 3}, {2, 4, 6, 8, 10, -12})), 2);
   EXPECT_DOUBLE_EQ(*scale_between(a, facts({2, 3}, {-1, -2, -3, -4, -5, 6})), -1);
   EXPECT_FALSE(scale_between(a, facts({2, 3}, values)).has_value());
+  // An infinity is no number's multiple, and hides that the rest is none.
+  const double inf = std::numeric_limits<double>::infinity();
+  EXPECT_FALSE(scale_between({inf, 1, 1, 1}, {-inf, 1, 1, 1}).has_value());
+  EXPECT_FALSE(scale_between({2, 1, 1, 1}, {inf, 2, 2, 2}).has_value());
   // Whole numbers that no double tells apart, too.
   constexpr std::int64_t large = std::int64_t{1} << 53;
   const std::int64_t x[] = {large, large + 1}, y[] = {large, large};
@@ -324,6 +328,39 @@ TEST(ConfigCheck, BatchesInAnotherOrderAreSaid) {
   EXPECT_EQ(finding(s, "step 0, tokens").level, Level::Error);
   EXPECT_NE(finding(s, "all steps, tokens").advice.find("4 of 4"), std::string::npos);
   EXPECT_EQ(check_batches(a, a).level(), Level::Pass);
+}
+
+// The same examples in the same order, cut otherwise into batches.
+TEST(ConfigCheck, BatchesOfAnotherSizeAreSaid) {
+  Side a, b;
+  a.batches = {{0, 0, {{"tokens", facts({2, 1}, {1, 2})}}},
+               {1, 0, {{"tokens", facts({2, 1}, {3, 4})}}}};
+  b.batches = {{0, 0, {{"tokens", facts({4, 1}, {1, 2, 3, 4})}}},
+               {1, 0, {{"tokens", facts({4, 1}, {5, 6, 7, 8})}}}};
+  a.settings["static"] = {{"train.accumulate", 1}};
+  b.settings["static"] = {{"train.accumulate", 1}};
+  const Section cut = check_batches(a, b);
+  EXPECT_EQ(cut.level(), Level::Error);
+  EXPECT_EQ(finding(cut, "all steps, tokens").advice,
+            "the first 4 examples are the same, in the same order: the batch alone differs");
+  a.settings["static"] = {{"train.accumulate", 2}};
+  const Section alike = check_batches(a, b);
+  EXPECT_EQ(alike.level(), Level::Pass);
+  EXPECT_NE(finding(alike, "all steps, tokens").advice.find("4 a step on both sides"),
+            std::string::npos);
+  // In another order they are others, in however many micro-batches.
+  b.batches[0].tensors[0].facts = facts({4, 1}, {1, 3, 2, 4});
+  EXPECT_EQ(check_batches(a, b).level(), Level::Error);
+}
+
+// Of a side that keeps no hashes, as msprobe.
+TEST(ConfigCheck, FiguresThatAreNoNumberAreAlike) {
+  const double nan = std::nan("");
+  Side a, b;
+  a.weights = {{0, 0, {{"w", {nan, 1, 1, 1}}, {"v", {nan, nan, nan, nan}}}}};
+  EXPECT_EQ(check_weights(a, a).level(), Level::Pass);
+  b.weights = {{0, 0, {{"w", {nan, 2, 1, 1}}, {"v", {nan, nan, nan, nan}}}}};
+  EXPECT_EQ(finding(check_weights(a, b), "step 0, w").level, Level::Error);
 }
 
 TEST(ConfigCheck, APackIsWhatWasPacked) {

@@ -29,12 +29,15 @@ TEST(MsprobeConfig, StepsBeyondMeasureAreRefused) {
   for (const std::string& steps :
        {std::string("[\"9-1\"]"), std::string("[\"-1\"]"), std::string("[\"0-100001\"]"),
         "[" + many + "]", std::string("[\"9223372036854775807\"]"),
-        std::string("[\"9223372036854775806-9223372036854775807\"]")})
+        std::string("[\"9223372036854775806-9223372036854775807\"]"), std::string("[-1]"),
+        std::string("-1"), std::string("[1000000000000000000]"), std::string("1e30")})
     try {
       static_cast<void>(steps_of(steps));
       ADD_FAILURE() << steps;
     } catch (const UserError& e) {
       EXPECT_EQ(e.code(), "E0729") << steps;
+      EXPECT_NE(std::string(e.what()).find("config.json"), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find("step: "), std::string::npos) << e.what();
     }
 }
 
@@ -44,6 +47,48 @@ std::string key_of(const MsprobeConfig& config, const std::string& key) {
   return "";
 }
 MsprobeConfig read(const std::string& text) { return parse_msprobe_config(text, "config.json"); }
+
+std::string refusal_of(const std::string& text) {
+  try {
+    static_cast<void>(read(text));
+    return "";
+  } catch (const UserError& e) {
+    return e.code() == "E0729" ? e.what() : "another error";
+  }
+}
+
+// Of a task that is not done, too; what it says there counts for nothing.
+TEST(MsprobeConfig, AKeyThatThereIsNotIsRefusedInEverySection) {
+  const auto names = [](const std::string& text, const std::string& key) {
+    return refusal_of(text).find(key + ": ") != std::string::npos;
+  };
+  EXPECT_TRUE(names(R"({"tensor": {"lst": ["a"]}})", "tensor.lst"));
+  EXPECT_TRUE(names(R"({"task": "tensor", "acc_check": {"list": [], "whitelist": []}})",
+                    "acc_check.whitelist"));
+  EXPECT_TRUE(names(R"({"statistics": 1, "task": "structure"})", "statistics"));
+  EXPECT_EQ(refusal_of(R"({"task": "statistics", "tensor": {"scope": [], "file_format": "x"},
+    "acc_check": {"white_list": [], "black_list": ["a"], "error_data_path": "./"},
+    "overflow_check": {"overflow_nums": 1, "check_mode": "all"}, "nan_check": {"any": 1}})"),
+            "");
+}
+
+TEST(MsprobeConfig, AKeyThatStandsTwiceIsRefused) {
+  EXPECT_NE(refusal_of(R"({"task": "tensor", "task": "statistics"})").find("task: once"),
+            std::string::npos);
+  EXPECT_NE(refusal_of(R"({"statistics": {"list": ["a"], "list": ["b"]}})").find("list: once"),
+            std::string::npos);
+  EXPECT_EQ(
+      refusal_of(R"({"task": "statistics", "statistics": {"list": []}, "tensor": {"list": []}})"),
+      "");
+}
+
+TEST(MsprobeConfig, RefusalsSayWhatThereIs) {
+  const std::string kernels = refusal_of(R"({"task": "statistics", "level": "L2"})");
+  for (const char* said : {"\"L0\"", "\"L1\"", "\"mix\"", "acc_check"})
+    EXPECT_NE(kernels.find(said), std::string::npos) << kernels;
+  const std::string lists = refusal_of(R"({"statistics": {"list": ["a"], "tensor_list": ["b"]}})");
+  EXPECT_NE(lists.find("msprobe writes the tensors of the one"), std::string::npos) << lists;
+}
 
 // As msprobe takes them: API calls, where nothing is said of the level.
 TEST(MsprobeConfig, LevelsAreThoseOfMsprobe) {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/folder.h"
+#include "base/terminal.h"
 #include "base/text.h"
 
 namespace aloft::compare {
@@ -31,11 +32,8 @@ void find_processes(const Path& folder, const std::string& step, std::vector<Fou
 }
 
 // `empty`: the folders of steps that have no dump in them.
-std::vector<Found> dumps_in(const Path& path, std::vector<std::string>& empty) {
+std::vector<Found> dumps_of_folder(const Path& path, std::vector<std::string>& empty) {
   std::vector<Found> found;
-  if (is_file(path)) return {{"", "", path}};
-  if (!is_folder(path))
-    throw DataError("E0651", "nothing to compare").at(path.string()).saw("no such file or folder");
   find_processes(path, "", found);
   for (const Path& inner : list_folder(path))
     if (const std::string name = inner.filename().string();
@@ -44,6 +42,22 @@ std::vector<Found> dumps_in(const Path& path, std::vector<std::string>& empty) {
       find_processes(inner, name, found);
       if (found.size() == before) empty.push_back(name);
     }
+  return found;
+}
+
+// Of a run's directory what its probe wrote there.
+std::vector<Found> dumps_in(const Path& path, std::vector<std::string>& empty) {
+  if (is_file(path)) return {{"", "", path}};
+  if (!is_folder(path))
+    throw DataError("E0651", "nothing to compare").at(path.string()).saw("no such file or folder");
+  std::vector<Found> found = dumps_of_folder(path, empty);
+  if (found.empty() && is_folder(path / "probe")) found = dumps_of_folder(path / "probe", empty);
+  if (found.empty() && path_exists(path / "run.json"))
+    throw DataError("E0651", "nothing to compare")
+        .at(path.string())
+        .saw("a run whose steps were not probed")
+        .advice("aloft probe run " + in_shell(path.string()) +
+                " --at N --out DIR makes a dump of a step that it has made");
   if (found.empty())
     throw DataError("E0651", "nothing to compare")
         .at(path.string())

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "observe/config_check/checks.h"
+#include "observe/config_check/setting_values.h"
 
 namespace aloft::config_check {
 
@@ -41,8 +42,8 @@ bool is_near(double x, double y, double size) {
 }
 
 bool same_figures(const TensorFacts& a, const TensorFacts& b) {
-  const double size =
-      std::max({std::abs(a.max), std::abs(a.min), std::abs(b.max), std::abs(b.min)});
+  double size = 0;  // of what is a number
+  for (const double v : {a.max, a.min, b.max, b.min}) size = std::fmax(size, std::abs(v));
   return is_near(a.max, b.max, size) && is_near(a.min, b.min, size) &&
          is_near(a.mean, b.mean, size) && is_near(a.norm, b.norm, std::abs(a.norm));
 }
@@ -233,6 +234,60 @@ std::map<std::uint64_t, std::int64_t> examples_of(const std::vector<StepTensors>
   return all;
 }
 
+// The examples of a tensor, in the order in which the steps have them.
+std::vector<std::uint64_t> sequence_of(const std::vector<StepTensors>& batches,
+                                       const std::string& name) {
+  std::vector<std::uint64_t> all;
+  for (const StepTensors& s : batches)
+    for (const NamedTensor& t : s.tensors)
+      if (t.name == name && t.facts.hashes)
+        all.insert(all.end(), t.facts.hashes->rows.begin(), t.facts.hashes->rows.end());
+  return all;
+}
+
+// How many examples a step of a recipe has, over its micro-batches; nothing of other programs, or
+// of batches that are not all alike.
+std::optional<std::int64_t> examples_a_step(const Side& side, const std::string& name) {
+  const auto settings = side.settings.find("static");
+  if (settings == side.settings.end()) return std::nullopt;
+  const auto accumulate = std::ranges::find(settings->second, "train.accumulate", &Setting::key);
+  if (accumulate == settings->second.end()) return std::nullopt;
+  const auto parts = parse_int(config_check::value_text(*accumulate));
+  const auto of_all = static_cast<std::int64_t>(sequence_of(side.batches, name).size());
+  std::int64_t batch = 0;
+  for (const NamedTensor& t : side.batches[0].tensors)
+    if (t.name == name && t.facts.hashes)
+      batch = static_cast<std::int64_t>(t.facts.hashes->rows.size());
+  if (!parts || batch * std::ssize(side.batches) != of_all) return std::nullopt;
+  return batch * *parts;
+}
+
+// Batches that are cut otherwise out of the same examples: what there is to say of that. Where each
+// step has the same ones, in as many micro-batches as a side likes, nothing differs.
+std::optional<Finding> cut_otherwise(const Side& a, const Side& b, const std::string& name,
+                                     std::vector<Finding>& findings) {
+  const auto x = sequence_of(a.batches, name), y = sequence_of(b.batches, name);
+  const std::size_t n = std::min(x.size(), y.size());
+  if (n == 0 || !std::equal(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(n), y.begin()))
+    return std::nullopt;
+  const auto of_a = examples_a_step(a, name), of_b = examples_a_step(b, name);
+  const bool is_alike = of_a && of_a == of_b;
+  std::string advice = fmt::format("the first {} examples are the same, in the same order", n);
+  advice += is_alike ? fmt::format(": {} a step on both sides, in other micro-batches", *of_a)
+                     : ": the batch alone differs";
+  if (is_alike)
+    for (Finding& f : findings)
+      if (f.is_of_both() && f.a_name.ends_with(", " + name))
+        f.level = Level::Pass, f.advice.clear();
+  return Finding{is_alike ? Level::Pass : Level::Error,
+                 "all steps, " + name,
+                 "all steps, " + name,
+                 fmt::format("{} examples", x.size()),
+                 fmt::format("{} examples", y.size()),
+                 "name",
+                 advice};
+}
+
 }  // namespace
 
 Section check_batches(const Side& a, const Side& b) {
@@ -242,6 +297,14 @@ Section check_batches(const Side& a, const Side& b) {
   if (section.level() != Level::Error || a.batches.empty()) return section;
   // Of all batches together: are these the same examples, elsewhere?
   for (const NamedTensor& t : a.batches[0].tensors) {
+    const bool is_other = std::ranges::any_of(section.findings, [&](const Finding& f) {
+      return f.level == Level::Error && f.a_name.ends_with(", " + t.name);
+    });
+    if (!is_other) continue;
+    if (auto said = cut_otherwise(a, b, t.name, section.findings)) {
+      section.findings.push_back(std::move(*said));
+      continue;
+    }
     const auto x = examples_of(a.batches, t.name), y = examples_of(b.batches, t.name);
     std::int64_t common = 0, all = 0;
     for (const auto& [row, count] : x) {

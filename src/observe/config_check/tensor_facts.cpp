@@ -141,6 +141,8 @@ Likeness likeness(const TensorFacts& a, const TensorFacts& b) {
 std::optional<double> scale_between(const TensorFacts& a, const TensorFacts& b) {
   const double scale = b.norm / a.norm;
   if (!std::isfinite(scale) || scale == 0) return std::nullopt;
+  for (const double v : {a.max, a.min, a.mean, b.max, b.min, b.mean})
+    if (!std::isfinite(v)) return std::nullopt;  // an infinity is any number's multiple
   constexpr double kRounding = 1e-5;  // of statistics in f32, and of weights that were multiplied
   // Max and min change places under a negative number, which a norm does not show.
   for (const double s : {scale, -scale}) {

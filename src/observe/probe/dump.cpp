@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "observe/probe/tap_words.h"
@@ -21,23 +22,16 @@ constexpr std::string_view kForward = ".forward", kBackward = ".backward";
 constexpr std::string_view kParametersGrad = ".parameters_grad",
                            kParametersUpdate = ".parameters_update";
 
-std::string torch_name(DType t) {
-  switch (t) {
-    case DType::F64:
-      return "torch.float64";
-    case DType::BF16:
-      return "torch.bfloat16";
-    case DType::F16:
-      return "torch.float16";
-    default:
-      return "torch.float32";
-  }
-}
-
 Json number(double v) {
   if (std::isnan(v)) return "nan";
   if (std::isinf(v)) return v > 0 ? "inf" : "-inf";
   return v;
+}
+
+// Adds a key that is not there yet: nlohmann's ordered object would compare it with all others.
+void append(Json& object, std::string key, Json value) {
+  auto& members = object.get_ref<Json::object_t&>();
+  members.Json::object_t::Container::emplace_back(std::move(key), std::move(value));
 }
 
 // Of no elements there are no numbers, as msprobe has it.
@@ -56,6 +50,12 @@ Json exponents_in(const std::vector<std::int64_t>& counts) {
 
 bool has_part(std::string_view entry, std::string_view part) {
   return entry.find(part) != std::string_view::npos;
+}
+
+// Whether an op's result is of the backward pass or the update. What the forward pass means is none
+// where it is computed, too: a loss that comes with its gradients.
+bool is_behind_forward(const LookedAt& value) {
+  return value.phase == Phase::Update || has_part(value.name, ".backward#");
 }
 
 bool is_op(std::string_view entry) { return entry.starts_with("Torch."); }
@@ -83,6 +83,19 @@ std::string_view parent_of(std::string_view path) {
 
 }  // namespace
 
+std::string torch_name(DType t) {
+  switch (t) {
+    case DType::F64:
+      return "torch.float64";
+    case DType::BF16:
+      return "torch.bfloat16";
+    case DType::F16:
+      return "torch.float16";
+    default:
+      return "torch.float32";
+  }
+}
+
 bool is_of_library(std::string_view file) {
   constexpr std::string_view kHere = __FILE__, kOwn = "observe/probe/dump.cpp";
   static_assert(kHere.ends_with(kOwn));
@@ -92,21 +105,23 @@ bool is_of_library(std::string_view file) {
 Json record_of(const LookedAt& value, std::span<const double> all, bool requires_grad) {
   const TensorStatistics s = statistics_of(value, all);
   const auto count = [](double v) { return static_cast<std::int64_t>(v); };
-  Json record = {{"type", "torch.Tensor"},
-                 {"dtype", torch_name(value.type.dtype)},
-                 {"shape", shape_of(value, s)},
-                 {"Max", number_of(s, s.max)},
-                 {"Min", number_of(s, s.min)},
-                 {"Mean", number_of(s, s.mean)},
-                 {"Norm", number_of(s, s.norm)},
-                 {"requires_grad", requires_grad},
-                 {"nan", count(s.nan)},
-                 {"inf", count(s.positive_inf)},
-                 {"-inf", count(s.negative_inf)},
-                 {"zeros", count(s.zeros)},
-                 {"underflowed", count(s.underflowed)},
-                 {"saturated", count(s.saturated)}};
-  if (value.has_exponents) record["exponents"] = exponents_in(exponents_of(value, all));
+  Json record = Json::object();
+  record.get_ref<Json::object_t&>().reserve(16);
+  append(record, "type", "torch.Tensor");
+  append(record, "dtype", torch_name(value.type.dtype));
+  append(record, "shape", shape_of(value, s));
+  append(record, "Max", number_of(s, s.max));
+  append(record, "Min", number_of(s, s.min));
+  append(record, "Mean", number_of(s, s.mean));
+  append(record, "Norm", number_of(s, s.norm));
+  append(record, "requires_grad", requires_grad);
+  append(record, "nan", count(s.nan));
+  append(record, "inf", count(s.positive_inf));
+  append(record, "-inf", count(s.negative_inf));
+  append(record, "zeros", count(s.zeros));
+  append(record, "underflowed", count(s.underflowed));
+  append(record, "saturated", count(s.saturated));
+  if (value.has_exponents) append(record, "exponents", exponents_in(exponents_of(value, all)));
   return record;
 }
 
@@ -122,7 +137,7 @@ Dump::Dump(std::vector<LookedAt> values, const std::vector<DumpedModule>& module
     if (std::ranges::find(entries_, entry) == entries_.end()) entries_.push_back(entry);
   }
   note_taken();
-  if (level_ == "mix") order_entries();
+  if (level_ != "op") order_entries();
   chosen_.assign(values_.size(), true);
   chosen_taken_.assign(taken_.size(), true);
 }
@@ -176,7 +191,7 @@ void Dump::order_entries() {
   struct Ends {
     std::optional<std::size_t> given, taken;
   };
-  std::map<std::string_view, Ends> ends;
+  std::map<std::string, Ends, std::less<>> ends;
   for (std::size_t i = 0; i < values_.size(); ++i) {
     const Place& place = places_[i];
     if (place.list == "parameters") continue;  // there before anything is computed
@@ -186,8 +201,16 @@ void Dump::order_entries() {
     const bool is_further = is_op(place.entry) && end;
     if (!is_further) end = std::max(end.value_or(0), values_[i].order);
   }
+  // Gradients of parameters, then updates, stand behind their module's backward pass.
+  const auto rank_of = [](std::string_view entry) {
+    return has_part(entry, kParametersGrad) ? 1 : has_part(entry, kParametersUpdate) ? 2 : 0;
+  };
+  const auto backward_of = [](const std::string& entry) {
+    const std::size_t part = entry.find(".parameters_");
+    return entry.substr(0, part) + std::string(kBackward) + ".0";
+  };
   struct Placed {
-    std::tuple<bool, std::size_t, bool> key;
+    std::tuple<bool, std::size_t, bool, int> key;
     std::string entry;
   };
   std::vector<Placed> placed;
@@ -195,9 +218,11 @@ void Dump::order_entries() {
     std::size_t last = 0;  // where one ends of which nothing is seen
     for (const std::string& entry : entries_) {
       if (has_part(entry, kForward) != is_forward) continue;
-      const Ends& end = ends[entry];
+      const int rank = rank_of(entry);
+      const auto backward = ends.find(backward_of(entry));
+      const Ends& end = rank > 0 && backward != ends.end() ? backward->second : ends[entry];
       last = end.given ? *end.given : end.taken ? *end.taken : last;
-      placed.push_back({{!is_forward, last, !is_op(entry)}, entry});
+      placed.push_back({{!is_forward, last, !is_op(entry), rank}, entry});
     }
   }
   std::ranges::stable_sort(placed, {}, &Placed::key);
@@ -257,7 +282,7 @@ Dump::Place Dump::place_of_op(const LookedAt& value) {
   const std::size_t count = name.rfind('#'), slash = name.rfind('/', count);
   std::string_view op = name.substr(slash + 1, count - slash - 1);
   op = op.substr(0, op.find('.'));
-  const bool is_backward = value.phase != Phase::Forward;
+  const bool is_backward = is_behind_forward(value);
   // Results of one call follow one another.
   const std::string call(call_of(name));
   const std::string kind = std::string(op) + std::string(is_backward ? kBackward : kForward);
@@ -303,13 +328,21 @@ nlohmann::ordered_json Dump::structure() const {
 }
 
 nlohmann::ordered_json Dump::with_records(const char* task, const RecordAt& record_at) const {
-  Json data = Json::object();
-  for (const std::string& entry : entries_) data[entry] = empty_entry(entry);
+  std::vector<Json> contents;
+  std::unordered_map<std::string_view, std::size_t> number;
+  for (const std::string& entry : entries_) {
+    number.emplace(entry, contents.size());
+    contents.push_back(empty_entry(entry));
+  }
+  const auto content_of = [&](const std::string& entry) {
+    const auto it = number.find(entry);
+    return it == number.end() ? nullptr : &contents[it->second];
+  };
   for (std::size_t i = 0; i < values_.size(); ++i) {
     if (!chosen_[i]) continue;
     const Place& place = places_[i];
     Json record = record_at(i);
-    Json& entry = data[place.entry];
+    Json& entry = *content_of(place.entry);
     if (place.list.empty())
       entry[place.parameter] = Json::array({std::move(record)});
     else if (place.parameter.empty())
@@ -317,7 +350,10 @@ nlohmann::ordered_json Dump::with_records(const char* task, const RecordAt& reco
     else
       entry[place.list][place.parameter] = std::move(record);
   }
-  put_taken(data, record_at);
+  put_taken(content_of, record_at);
+  Json data = Json::object();
+  for (std::size_t i = 0; i < entries_.size(); ++i)
+    append(data, entries_[i], std::move(contents[i]));
   Json dump = {{"task", task},
                {"level", level_ == "module" ? "L0"
                          : level_ == "op"   ? "L1"
@@ -331,11 +367,12 @@ nlohmann::ordered_json Dump::with_records(const char* task, const RecordAt& reco
 
 // Records that stand elsewhere already, once more; null where there is none, so that those behind
 // it keep their places.
-void Dump::put_taken(nlohmann::ordered_json& data, const RecordAt& record_at) const {
+void Dump::put_taken(const ContentOf& content_of, const RecordAt& record_at) const {
   for (std::size_t i = 0; i < taken_.size(); ++i) {
     const Taken& t = taken_[i];
-    if (!data.contains(t.entry)) continue;
-    Json& list = data[t.entry][t.list];
+    Json* const content = content_of(t.entry);
+    if (!content) continue;
+    Json& list = (*content)[t.list];
     while (list.size() < t.number) list.push_back(nullptr);
     if (!chosen_taken_[i]) continue;
     Json record;
@@ -350,11 +387,14 @@ void Dump::put_taken(nlohmann::ordered_json& data, const RecordAt& record_at) co
 // What results of ops are called, in the order of their entries, which do not say where they are
 // made, which of the calls there it is, and which of its results.
 Json Dump::taps() const {
+  std::unordered_map<std::string_view, Json> of_entry;
+  for (std::size_t i = 0; i < values_.size(); ++i)
+    if (chosen_[i] && is_op(places_[i].entry))
+      of_entry[places_[i].entry].push_back(values_[i].name);
   Json names = Json::object();
-  for (std::size_t i = 0; i < values_.size(); ++i) {
-    if (!chosen_[i] || !is_op(places_[i].entry)) continue;
-    names[places_[i].entry].push_back(values_[i].name);
-  }
+  for (const std::string& entry : entries_)
+    if (const auto it = of_entry.find(entry); it != of_entry.end())
+      append(names, entry, std::move(it->second));
   return names;
 }
 
@@ -383,9 +423,8 @@ nlohmann::ordered_json Dump::construct() const {
   for (std::size_t i = 0; i < values_.size(); ++i) {
     const std::string& entry = places_[i].entry;
     if (!chosen_[i] || !is_op(entry) || parents.contains(entry)) continue;
-    const bool is_backward = values_[i].phase != Phase::Forward;
-    parents[entry] =
-        parent_of_call(function_of(values_[i].name), is_backward ? kBackward : kForward, "0");
+    const std::string_view direction = is_behind_forward(values_[i]) ? kBackward : kForward;
+    parents[entry] = parent_of_call(function_of(values_[i].name), direction, "0");
   }
   return parents;
 }

@@ -22,6 +22,9 @@ struct DumpedModule {
   std::string kind;  // "Linear"; empty of a class that does not say
 };
 
+// "torch.float32", as files of PyTorch name a type of floats.
+std::string torch_name(DType t);
+
 // A value's record: the keys that msprobe reads, in its order, then those that it has no name for.
 // A number that JSON has none for is text: "nan", "inf".
 nlohmann::ordered_json record_of(const LookedAt& value, std::span<const double> all,
@@ -80,7 +83,9 @@ class Dump {
   };
   using RecordAt = std::function<nlohmann::ordered_json(std::size_t i)>;
   nlohmann::ordered_json with_records(const char* task, const RecordAt& record_at) const;
-  void put_taken(nlohmann::ordered_json& data, const RecordAt& record_at) const;
+  // Of an entry; null where it is not written.
+  using ContentOf = std::function<nlohmann::ordered_json*(const std::string& entry)>;
+  void put_taken(const ContentOf& content_of, const RecordAt& record_at) const;
   nlohmann::ordered_json taps() const;
   Place place_of_call(std::string_view name) const;
   Place place_of_parameter(std::string_view name) const;

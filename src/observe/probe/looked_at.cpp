@@ -1,7 +1,9 @@
 #include "observe/probe/looked_at.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <optional>
 
 #include "base/error.h"
 #include "observe/probe/operands.h"
@@ -54,6 +56,26 @@ std::map<int, std::size_t> places_in(const Program& program, int all) {
   return places;
 }
 
+// "layer_norm" of "h.0/layer_norm#0.1".
+std::string_view kind_of(std::string_view name) {
+  const std::string_view call = name.substr(0, name.rfind('#'));
+  return call.substr(call.rfind('/') + 1);
+}
+
+// Where a value that is computed once more for the look belongs among those that the program has
+// anyway, in the order of calls: beside the other results of its call, else behind the calls of its
+// op before it. Nothing where there is neither.
+std::optional<std::size_t> place_among(const std::vector<LookedAt>& values, const LookedAt& again) {
+  std::optional<std::size_t> behind;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const LookedAt& v = values[i];
+    if (call_of(v.name) == call_of(again.name)) return v.name < again.name ? i + 1 : i;
+    if (v.phase == again.phase && v.order < again.order && kind_of(v.name) == kind_of(again.name))
+      behind = i + 1;
+  }
+  return behind;
+}
+
 }  // namespace
 
 std::string_view call_of(std::string_view name) {
@@ -62,7 +84,7 @@ std::string_view call_of(std::string_view name) {
 }
 
 std::vector<LookedAt> looked_at_in(const Program& program) {
-  std::vector<LookedAt> values;
+  std::vector<LookedAt> values, again;
   const NamedRef* all = output_named(program, kAllStatistics);
   if (!all) return values;
   const auto takers = takers_of(program);
@@ -75,10 +97,22 @@ std::vector<LookedAt> looked_at_in(const Program& program) {
     ensure(taker != takers.end() && place != places.end(), "statistics have their place");
     const Instruction& i = program.instructions[taker->second.instruction];
     const std::string_view prefix = exponents ? kExponentsPrefix : kStatisticsPrefix;
-    values.push_back({o.name.substr(prefix.size()), taker->second.type, place->second, i.phase,
-                      i.file, i.line, taker->second.instruction,
-                      o.ref.type.shape.max_numel() > std::int64_t{TensorStatistics::kNumbers}});
+    const std::string name = o.name.substr(prefix.size());
+    // What is computed once more lies in the path of the op that took it in.
+    const bool is_again =
+        name.find('/') != std::string::npos && i.path.find('/') != std::string::npos;
+    (is_again ? again : values)
+        .push_back({name, taker->second.type, place->second, i.phase, i.file, i.line,
+                    taker->second.instruction,
+                    o.ref.type.shape.max_numel() > std::int64_t{TensorStatistics::kNumbers}});
   }
+  std::vector<LookedAt> apart;  // such as what is inside an attention
+  for (LookedAt& value : again)
+    if (const auto at = place_among(values, value))
+      values.insert(values.begin() + static_cast<std::ptrdiff_t>(*at), std::move(value));
+    else
+      apart.push_back(std::move(value));
+  std::ranges::move(apart, std::back_inserter(values));
   note_operands(program, values);
   return values;
 }

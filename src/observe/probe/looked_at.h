@@ -39,8 +39,9 @@ struct LookedAt {
 // "h.0/layer_norm#0" of "h.0/layer_norm#0.1", its second result.
 std::string_view call_of(std::string_view name);
 
-// In the order of the program's outputs; several names may stand for one value. Nothing where the
-// program takes no statistics.
+// In the order of the program's outputs, and results of one call, or calls of one op, where they
+// belong also where they are computed once more for the look; several names may stand for one
+// value. Nothing where the program takes no statistics.
 std::vector<LookedAt> looked_at_in(const Program& program);
 
 // The statistics of one of them, of what a run left in kAllStatistics.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/text.h"
 #include "observe/probe/dump.h"
 #include "observe/probe/tap_words.h"
 
@@ -14,6 +15,9 @@ namespace aloft::probe {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// Sums of gradients, from one micro-batch of a step to the next.
+constexpr std::string_view kSums = "variable:accumulated.";
 
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -54,9 +58,16 @@ void note_operands(MadeValue& value, const Program& program,
   for (const BufferRef& operand : i.in) {
     const int writer = last_writer(program, operand.buffer, value.made_by);
     const auto it = looked.find({operand.buffer, writer});
-    if (it != looked.end()) value.operands.push_back(it->second);
-    const Arena arena = program.buffers[static_cast<std::size_t>(operand.buffer)].arena;
-    value.takes_sums |= writer < 0 && arena == Arena::Gradients;
+    if (it != looked.end()) {
+      value.operands.push_back(it->second);
+    } else if (is_float(operand.type.dtype)) {
+      const auto at = [](const auto& all, int n) -> const auto& {
+        return all[static_cast<std::size_t>(n)];
+      };
+      value.unseen.push_back(operand.type.str() + " of " +
+                             (writer < 0 ? at(program.buffers, operand.buffer).name
+                                         : at(program.instructions, writer).identity));
+    }
   }
 }
 
@@ -86,6 +97,12 @@ std::vector<MadeValue> values_of(const Program& program) {
 bool is_finite(const MadeValue& value, std::span<const double> all) {
   const TensorStatistics s = statistics_of(value.looked_at, all);
   return s.nan + s.positive_inf + s.negative_inf == 0;
+}
+
+// As masks hold on purpose: what is not finite in it may be none of the step's trouble.
+bool is_like_mask(const MadeValue& value, std::span<const double> all) {
+  const TensorStatistics s = statistics_of(value.looked_at, all);
+  return s.nan + s.positive_inf == 0;
 }
 
 Json described(const MadeValue& value, std::span<const double> all) {
@@ -123,22 +140,31 @@ nlohmann::ordered_json OverflowFinder::first(std::span<const double> all) const 
   const auto named = [&](const std::string& name) -> const MadeValue& {
     return values_[place_of_.at(name)];
   };
+  // Of finite values, as far as they were looked at.
+  const auto makes_it = [&](const MadeValue& value) {
+    return value.has_operands && std::ranges::all_of(value.operands, [&](const std::string& o) {
+             return is_finite(named(o), all);
+           });
+  };
   const MadeValue* found = nullptr;
-  bool is_origin = false;
   for (const MadeValue& value : values_) {
     if (is_finite(value, all)) continue;
-    is_origin =
-        value.has_operands && std::ranges::all_of(value.operands, [&](const std::string& operand) {
-          return is_finite(named(operand), all);
-        });
-    // What comes from outside, or is made of nothing, comes first where no op is to blame.
-    if (is_origin || !found) found = &value;
-    if (is_origin) break;
+    const bool is_maker = makes_it(value), is_sure = is_maker && value.unseen.empty();
+    // What comes from outside, or is made of nothing, comes first where no op is to blame, and
+    // before one that may have taken what came of it.
+    const bool may_be = is_maker && !is_sure && found && is_like_mask(*found, all);
+    const bool is_first = !found;
+    if (is_sure || may_be || is_first) found = &value;
+    if (is_sure || may_be || (is_first && is_maker)) break;
   }
   if (!found) return nullptr;
   Json out = described(*found, all);
-  out["operands_are_finite"] = is_origin;
-  if (found->takes_sums) out["takes_sums"] = true;
+  if (makes_it(*found) && !found->unseen.empty())
+    out["operands_are_finite"] = nullptr;
+  else
+    out["operands_are_finite"] = makes_it(*found);
+  if (!found->unseen.empty()) out["not_looked_at"] = found->unseen;
+  if (found->looked_at.name.starts_with(kSums)) out["earlier_micro_batches"] = true;
   Json operands = Json::array();
   for (const std::string& operand : found->operands)
     operands.push_back(described(named(operand), all));
@@ -161,15 +187,19 @@ std::string overflow_text(const nlohmann::ordered_json& first) {
   std::string what = first.at("name").get<std::string>();
   if (is_made) what = fmt::format("{}: {}", what, first["op"].get<std::string>());
   std::string text = fmt::format("{} ({}) has {}", what, place, counted(first));
+  if (first.contains("earlier_micro_batches"))
+    return text + ", and comes from the step's earlier micro-batches, whose ops are not looked at";
   if (!is_made) return text + ", and comes from outside of the step";
-  if (!first.at("operands_are_finite")) return text + ", and what it took is not finite either";
-  const bool takes_sums = first.contains("takes_sums");
-  text +=
-      takes_sums ? "; what it took of the last micro-batch is finite" : "; what it took is finite";
+  const Json& is_of_finite = first.at("operands_are_finite");
+  if (is_of_finite == false) return text + ", and what it took is not finite either";
+  text += is_of_finite.is_null() ? "; what it took is finite as far as it was looked at"
+                                 : "; what it took is finite";
   for (const Json& operand : first.at("operands"))
     text +=
         fmt::format(", {} up to {:.4g}", operand.at("name").get<std::string>(), largest(operand));
-  if (takes_sums) text += "; the sums of those before are not looked at";
+  if (is_of_finite.is_null())
+    text +=
+        "; not looked at: " + join(first.at("not_looked_at").get<std::vector<std::string>>(), ", ");
   return text;
 }
 

@@ -24,15 +24,15 @@ struct MadeValue {
   std::vector<std::string> stands_for = {};
   std::string call = {};  // of an eager one its name: "h.0.mlp/gelu_tanh#0"
   bool has_operands = false;
-  // Whether it took sums of gradients of the step's earlier micro-batches, at which nobody looks.
-  bool takes_sums = false;
   std::vector<std::string> operands = {};  // names of what it took, of what was looked at
+  // Of floats that it took and at which nobody looked, what they are: "f32[4,1] of 1/linear#0".
+  std::vector<std::string> unseen = {};
 };
 
 class OverflowFinder {
  public:
-  // Of a program that takes statistics of every op's results, of parameters and of what updates add
-  // to them.
+  // Of a program that takes statistics of every op's results, of inputs, of variables and of what
+  // updates add to parameters.
   explicit OverflowFinder(const Program& program);
   // Of an eager step that showed these.
   explicit OverflowFinder(std::vector<MadeValue> values);

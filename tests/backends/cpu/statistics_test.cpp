@@ -81,6 +81,19 @@ PieceStatistics statistics_of(const HostArray& a) {
   return cpu::together(lanes);
 }
 
+// Of f64 alone: its squares may be no doubles.
+TEST(Statistics, NormsAreOfNumbersWhoseSquaresAreNone) {
+  for (const double size : {1e200, 1.2e308, 1e-200, 4e-320, 1.0}) {
+    HostArray a = HostArray::zeros(DType::F64, {4});
+    a[0] = size, a[2] = -size;
+    EXPECT_NEAR(statistics_in_double(a).norm / size, std::sqrt(2.0), size < 1e-300 ? 1e-3 : 1e-15)
+        << size;
+  }
+  HostArray a = HostArray::zeros(DType::F64, {2});
+  a[0] = 1e200, a[1] = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(statistics_in_double(a).norm, a[1]);
+}
+
 // Equal, or both NaN.
 void expect_same(double got, double want, const char* what) {
   if (std::isnan(want))

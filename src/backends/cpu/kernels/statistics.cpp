@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -13,6 +14,7 @@
 #include "backends/cpu/update/piece_statistics.h"
 #include "backends/cpu/vectors/tiles.h"
 #include "scalar/float_formats.h"
+#include "scalar/scaled_norm.h"
 
 namespace aloft::cpu {
 namespace {
@@ -105,6 +107,10 @@ class Statistics : public Prepared {
     // Where it is masked, no other -inf was met.
     TensorStatistics numbers = numbers_of(all, is_masked_ ? n - all.negative_inf : n);
     numbers.elements = static_cast<double>(n);
+    const double largest = std::max(std::abs(numbers.max), std::abs(numbers.min));
+    if (type_ == DType::F64 && scalar::needs_scaling(numbers.norm, largest))
+      numbers.norm = scalar::scaled_norm(
+          {static_cast<const double*>(args.in[0]), static_cast<std::size_t>(n)}, largest);
     numbers.put(out);
     if (!has_exponents_) return;
     double* totals = out + TensorStatistics::kNumbers;

@@ -1,0 +1,33 @@
+// What `aloft probe run` says at its end: lines for people, or one JSON document with the same.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "base/output.h"
+
+namespace aloft::cli {
+
+class ProbeAnswer {
+ public:
+  explicit ProbeAnswer(bool is_json) : is_json_(is_json) {}
+
+  // Lines, each with its end. They stand in no document.
+  void say(std::string_view lines) const {
+    if (!is_json_) print_result("{}", lines);
+  }
+  // A key of the document, which people do not see.
+  void set(const char* key, nlohmann::ordered_json value) { all_[key] = std::move(value); }
+  // Prints the document, where one was asked for. Nothing is said behind it.
+  void end() const {
+    constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
+    if (is_json_) print_result("{}\n", all_.dump(1, ' ', false, kReplace));
+  }
+
+ private:
+  bool is_json_;
+  nlohmann::ordered_json all_ = nlohmann::ordered_json::object();
+};
+
+}  // namespace aloft::cli

@@ -1,0 +1,29 @@
+// The L2 norm of doubles whose squares are no doubles, or lose bits: of f64 alone, as no other
+// type has numbers as large or as small.
+#pragma once
+
+#include <cmath>
+#include <span>
+
+namespace aloft::scalar {
+
+// Whether a norm that was summed of squares says nothing of elements of at most that magnitude,
+// which are all finite.
+inline bool needs_scaling(double norm, double largest) {
+  constexpr double kLeast = 0x1p-480;  // below, squares are subnormal
+  return largest > 0 && std::isfinite(largest) && (std::isinf(norm) || largest < kLeast);
+}
+
+// Of those that are finite; the scale is a power of two, which rounds nothing.
+inline double scaled_norm(std::span<const double> values, double largest) {
+  const int exponent = std::ilogb(largest);
+  double squares = 0;
+  for (const double v : values) {
+    if (!std::isfinite(v)) continue;
+    const double scaled = std::ldexp(v, -exponent);
+    squares += scaled * scaled;
+  }
+  return std::ldexp(std::sqrt(squares), exponent);
+}
+
+}  // namespace aloft::scalar
