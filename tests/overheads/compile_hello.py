@@ -15,7 +15,7 @@ import sys
 import time
 
 HELLO = pathlib.Path(__file__).with_name("hello.cpp")
-CEILING_MIB = 436  # a revision that brought all of the compiler's insides: 627
+CEILING_MIB = 438  # a revision that brought all of the compiler's insides: 627
 SKIPPED = 77
 
 
