@@ -133,8 +133,7 @@ std::vector<Setting> settings_of(const Recipe& recipe, const nlohmann::json& val
 
 // How many of the batches that are asked for are looked at: no more than training has, which the
 // source would give without end, nor than memory holds the hashes of.
-std::int64_t batches_to_look_at(const Side& side, Recipe recipe, const RunData& data,
-                                std::int64_t asked) {
+std::int64_t batches_to_look_at(Recipe recipe, const RunData& data, std::int64_t asked) {
   constexpr std::int64_t kMost = 1 << 16;
   settle_length(recipe, data.examples(recipe));
   const std::int64_t steps = std::max<std::int64_t>(recipe.train.steps, 1);
@@ -142,8 +141,8 @@ std::int64_t batches_to_look_at(const Side& side, Recipe recipe, const RunData& 
   // Numbers of a recipe may be any: no product that does not fit.
   const std::int64_t of_run = steps > kMost / parts ? kMost + 1 : steps * parts;
   const std::int64_t count = std::min({asked, of_run, kMost});
-  if (count < asked)
-    log_warning("{}: {} of the {} batches asked for are looked at: {}", side.name, count, asked,
+  if (count < asked && asked != SideOptions().batches)  // nobody has asked for the usual number
+    log_warning("{} of the {} batches asked for are looked at: {}", count, asked,
                 count == of_run ? "training has no more" : "these are as many as are kept");
   return count;
 }
@@ -153,7 +152,7 @@ void add_batches(Side& side, const Recipe& recipe, const RunData& data, const Se
                  std::int64_t count) {
   const std::vector<Column> columns = task_kind(recipe).columns(model_spec(recipe, facts), facts);
   const std::unique_ptr<ExampleSource> source = data.training(recipe, 0, 0);
-  count = batches_to_look_at(side, recipe, data, count);
+  count = batches_to_look_at(recipe, data, count);
   for (std::int64_t step = 0; step < count; ++step) {
     const ExampleBatch* const batch = source->next();
     if (!batch) break;

@@ -127,7 +127,8 @@ TEST_F(OverflowRecord, MadeOnceMoreHasTheOpOfAnEarlierMicroBatch) {
   for (const std::string mode : {"graph", "eager"}) {
     look(mode, {"train.mode=" + mode, "train.batch=2", "train.accumulate=2"});
     int of_earlier = 0;
-    for (const Json& entry : record(mode)["found"]) {
+    const Json found = record(mode)["found"];
+    for (const Json& entry : found) {
       const Json added = overflow_changes(folder_ / mode, entry);
       const bool is_earlier = entry["first"].contains("earlier_micro_batches");
       ASSERT_EQ(added.contains("origin"), is_earlier) << added;
