@@ -69,6 +69,9 @@ std::optional<Difference> of_figures(const Record& n, const Record& b, double na
   const double typical = norm / std::sqrt(elements);
   double largest = std::max({or_zero(b.max), or_zero(b.min), natural / std::sqrt(elements)});
   if (is_vectors_update(n, b)) largest = std::max({largest, or_zero(n.max), or_zero(n.min)});
+  // What is hidden says nothing of how large the others are.
+  const bool are_masks = are_masks_both(n, b);
+  if (are_masks) largest = or_zero(b.max);
   const auto scale_or = [](double scale, double otherwise) {
     return scale > 0 ? scale : otherwise;
   };
@@ -86,7 +89,6 @@ std::optional<Difference> of_figures(const Record& n, const Record& b, double na
     double scale, noise;
   };
   const double taken = std::max(figure_noise(n), figure_noise(b));
-  const bool are_masks = are_masks_both(n, b);
   const Row rows[] = {{"Norm", n.norm, b.norm, scale_or(norm, or_zero(n.norm)), taken},
                       {"Max", n.max, b.max, scale_or(largest, or_zero(n.max)), 0},
                       {"Min", n.min, b.min, scale_or(largest, or_zero(n.min)), 0},
