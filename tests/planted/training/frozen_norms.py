@@ -1,5 +1,5 @@
 """Norms are left out of what the optimizer is given."""
-PLACE, STEP, MODULE = "update", 0, "transformer.h.0.ln_1"
+PLACE, STEP, MODULE = "update", 0, "transformer.ln_f"
 
 
 def plant(run):
