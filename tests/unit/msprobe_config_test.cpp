@@ -73,9 +73,9 @@ TEST(MsprobeConfig, AKeyThatThereIsNotIsRefusedInEverySection) {
 }
 
 TEST(MsprobeConfig, AKeyThatStandsTwiceIsRefused) {
-  EXPECT_NE(refusal_of(R"({"task": "tensor", "task": "statistics"})").find("task: once"),
+  EXPECT_NE(refusal_of(R"({"task": "tensor", "task": "statistics"})").find("task, twice"),
             std::string::npos);
-  EXPECT_NE(refusal_of(R"({"statistics": {"list": ["a"], "list": ["b"]}})").find("list: once"),
+  EXPECT_NE(refusal_of(R"({"statistics": {"list": ["a"], "list": ["b"]}})").find("list, twice"),
             std::string::npos);
   EXPECT_EQ(
       refusal_of(R"({"task": "statistics", "statistics": {"list": []}, "tensor": {"list": []}})"),
