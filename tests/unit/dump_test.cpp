@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "observe/probe/looked_at.h"
+#include "unit/step_statistics.h"
 
 namespace aloft::probe {
 namespace {
@@ -16,15 +17,6 @@ constexpr std::size_t kNumbers = TensorStatistics::kNumbers;
 LookedAt value(std::string name, std::size_t place, DType type = DType::BF16,
                Phase phase = Phase::Forward) {
   return {std::move(name), {type, Shape{2, 3}}, place * kNumbers, phase, "model.cpp", 7};
-}
-
-// Of `count` values, the k-th of which has the norm k.
-std::vector<double> numbers_of(std::size_t count) {
-  std::vector<double> all(count * kNumbers);
-  for (std::size_t k = 0; k < count; ++k)
-    TensorStatistics{.max = 1, .min = -1, .norm = static_cast<double>(k), .elements = 6}.put(
-        all.data() + k * kNumbers);
-  return all;
 }
 
 TEST(Probe, AShapeHasTheRowsOfTheRun) {
@@ -83,7 +75,7 @@ TEST(Probe, CallsOfModulesAreNamedAsMsprobeDoes) {
        value("parameter:m.fc.weight.gradient", 8, DType::F32),
        value("parameter:m.fc.weight.update", 9, DType::F32)},
       {{"m", ""}, {"m.fc", "Linear"}}, "module");
-  const auto json = dump.numbers(numbers_of(10));
+  const auto json = dump.numbers(step_statistics(10));
   EXPECT_EQ(json["level"], "L0");
   EXPECT_EQ(json["framework"], "pytorch");
   const auto& data = json["data"];
@@ -120,7 +112,7 @@ TEST(Probe, ResultsOfOpsAreNamedByTheirCalls) {
       {value("h.0/linear#0", 0), value("h.0/layer_norm#0", 1), value("h.0/layer_norm#0.1", 2),
        value("h.1/linear#0", 3), value("h.1/linear.backward#0", 4, DType::F32, Phase::Backward)},
       {}, "op");
-  const auto json = dump.numbers(numbers_of(5));
+  const auto json = dump.numbers(step_statistics(5));
   EXPECT_EQ(json["level"], "L1");
   EXPECT_EQ(json["data"]["Torch.layer_norm.0.forward"]["output"].size(), 2u);
   EXPECT_EQ(json["data"]["Torch.linear.1.forward"]["output"][0]["Norm"], 3);

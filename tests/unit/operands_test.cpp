@@ -7,6 +7,7 @@
 
 #include "observe/probe/dump.h"
 #include "types/step_program.h"
+#include "unit/step_statistics.h"
 
 namespace aloft::probe {
 namespace {
@@ -185,14 +186,6 @@ Json norms(const Json& list) {
   return all;
 }
 
-std::vector<double> numbers_of(std::size_t count) {
-  std::vector<double> all(count * kNumbers);
-  for (std::size_t k = 0; k < count; ++k)
-    TensorStatistics{.max = 1, .min = -1, .norm = static_cast<double>(k), .elements = 6}.put(
-        all.data() + k * kNumbers);
-  return all;
-}
-
 std::vector<LookedAt> pass() {
   const Phase back = Phase::Backward;
   return {value("m/linear#0", 1, {{""}, {"gone"}}),
@@ -208,7 +201,7 @@ std::vector<LookedAt> pass() {
 
 TEST(Operands, StandInTheirPlaces) {
   const Dump dump(pass(), {}, "op");
-  const Json data = dump.numbers(numbers_of(8))["data"];
+  const Json data = dump.numbers(step_statistics(8))["data"];
   EXPECT_EQ(norms(data["Torch.linear.0.forward"]["input_args"]), Json::parse("[null, null]"));
   EXPECT_EQ(norms(data["Torch.layer_norm.0.forward"]["input_args"]),
             Json::parse("[1, null, null]"));
@@ -222,7 +215,7 @@ TEST(Operands, StandInTheirPlaces) {
 
 // msprobe has gradients there, and nothing else.
 TEST(Operands, OfTheBackwardPassAreGradients) {
-  const Json data = Dump(pass(), {}, "op").numbers(numbers_of(8))["data"];
+  const Json data = Dump(pass(), {}, "op").numbers(step_statistics(8))["data"];
   EXPECT_EQ(norms(data["Torch.mul.0.backward"]["input"]), Json::array());
   EXPECT_EQ(norms(data["Torch.reshape.0.backward"]["input"]), Json::array());
   EXPECT_EQ(norms(data["Torch.matmul.0.backward"]["input"]), Json::parse("[0, null]"));
@@ -235,7 +228,7 @@ TEST(Operands, AreWrittenWhereTheyAreMeant) {
   taken[7] = true;  // the last of mul
   dump.keep(std::vector<bool>(8, false), taken);
   EXPECT_EQ(dump.entries(), std::vector<std::string>{"Torch.mul.0.forward"});
-  const Json entry = dump.numbers(numbers_of(8))["data"]["Torch.mul.0.forward"];
+  const Json entry = dump.numbers(step_statistics(8))["data"]["Torch.mul.0.forward"];
   EXPECT_EQ(norms(entry["input_args"]), Json::parse("[null, null, 1]"));
   EXPECT_EQ(entry["output"], Json::array());
 }

@@ -155,18 +155,25 @@ Finding finding_of(const SettingPair& p, const Context& c) {
   return f;
 }
 
-// Warm-ups, one of which is a share.
-Finding finding_of(const Warmups& w, const std::string& file) {
+// Two settings that say one thing in other words.
+Finding of_synonyms(const std::string& file, const std::string& a_name, const std::string& a_value,
+                    const std::string& b_name, const std::string& b_value) {
   Finding f;
   f.matched = "synonym";
-  f.a_name = w.a.key, f.b_name = w.b.key;
-  f.a_value = w.a_value, f.b_value = w.b_value;
+  f.a_name = a_name, f.b_name = b_name;
+  f.a_value = a_value, f.b_value = b_value;
   f.row = {"hyperparameters_" + file + ".json",
-           f.a_name,
-           f.b_name,
-           f.a_value,
-           f.b_value,
+           a_name,
+           b_name,
+           a_value,
+           b_value,
            msprobe_word(f.matched)};
+  return f;
+}
+
+// Warm-ups, one of which is a share.
+Finding finding_of(const Warmups& w, const std::string& file) {
+  Finding f = of_synonyms(file, w.a.key, w.a_value, w.b.key, w.b_value);
   if (w.are_equal == true) return f;
   f.level = w.are_equal ? Level::Error : Level::Warning;
   f.advice = w.are_equal ? "give both a warm-up of as many steps" : w.advice;
@@ -176,16 +183,7 @@ Finding finding_of(const Warmups& w, const std::string& file) {
 // The types that the two compute in, where they say it in other words.
 Finding finding_of(const std::pair<ComputeType, ComputeType>& types, const std::string& file) {
   const auto& [a, b] = types;
-  Finding f;
-  f.matched = "synonym";
-  f.a_name = a.said.key, f.b_name = b.said.key;
-  f.a_value = a.value, f.b_value = b.value;
-  f.row = {"hyperparameters_" + file + ".json",
-           f.a_name,
-           f.b_name,
-           f.a_value,
-           f.b_value,
-           msprobe_word(f.matched)};
+  Finding f = of_synonyms(file, a.said.key, a.value, b.said.key, b.value);
   if (a.type == b.type) return f;
   f.level = Level::Error;
   f.advice = "A computes in " + a.type + ", B in " + b.type + ": set both to one type";
