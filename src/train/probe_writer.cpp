@@ -82,10 +82,13 @@ void ProbeWriter::write(std::int64_t step, const Seen& seen, std::span<const dou
   const Path folder = folder_ / ("step" + std::to_string(step)) / "rank";
   make_folder(folder);
   const Path tensors = folder / "dump_tensor_data";
-  ProbeTensors::Taken taken;
-  if (seen.tensors) taken = take_tensors(seen, all, tensors);
   // msprobe takes a dump with checksums, and no files, for one of statistics.
   const bool has_files = seen.tensors && probe_.summary == "statistics";
+  if (has_files) make_folder(tensors);
+  ProbeTensors::Taken taken;
+  if (seen.tensors) taken = seen.tensors->take(all, tensors, queue_);
+  written_.files += taken.files;
+  written_.bytes += taken.bytes;
   ++written_.dumps;
   auto write = [this, folder, tensors, has_files, training, dump = seen.dump,
                 construct = seen.construct, stack = seen.stack, added = std::move(taken.added),
@@ -105,15 +108,6 @@ void ProbeWriter::write(std::int64_t step, const Seen& seen, std::span<const dou
     put_counted(folder / "dump.json", text_of(json));
   };
   queue_.add(all.size_bytes(), std::move(write));
-}
-
-ProbeTensors::Taken ProbeWriter::take_tensors(const Seen& seen, std::span<const double> all,
-                                              const Path& folder) {
-  if (probe_.summary == "statistics") make_folder(folder);
-  ProbeTensors::Taken taken = seen.tensors->take(all, folder, queue_);
-  written_.files += taken.files;
-  written_.bytes += taken.bytes;
-  return taken;
 }
 
 void ProbeWriter::write_structure(const Seen& seen) const {

@@ -63,8 +63,6 @@ class ProbeWriter {
   void finish();
 
  private:
-  ProbeTensors::Taken take_tensors(const Seen& seen, std::span<const double> all,
-                                   const Path& folder);
   void put_counted(const Path& path, const std::string& text);
 
   ProbeSection probe_;

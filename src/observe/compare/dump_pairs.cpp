@@ -142,9 +142,8 @@ std::vector<DumpPair> pair_dump_files(const Path& npu, const Path& bench, std::s
   alone->clear();
   say(names_of(without_partner(ours, theirs), npu), "");
   say(names_of(without_partner(theirs, ours), bench), "");
-  say(names_of(our_empty, npu), our_empty.size() == 1 ? " has no dump.json" : " have no dump.json");
-  say(names_of(their_empty, bench),
-      their_empty.size() == 1 ? " has no dump.json" : " have no dump.json");
+  for (const auto& [empty, dump] : {std::pair(our_empty, npu), std::pair(their_empty, bench)})
+    say(names_of(empty, dump), empty.size() == 1 ? " has no dump.json" : " have no dump.json");
   return pairs;
 }
 

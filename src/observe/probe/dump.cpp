@@ -205,9 +205,11 @@ void Dump::order_entries() {
   const auto rank_of = [](std::string_view entry) {
     return has_part(entry, kParametersGrad) ? 1 : has_part(entry, kParametersUpdate) ? 2 : 0;
   };
-  const auto backward_of = [](const std::string& entry) {
-    const std::size_t part = entry.find(".parameters_");
-    return entry.substr(0, part) + std::string(kBackward) + ".0";
+  const auto end_of = [&](const std::string& entry, int rank) -> const Ends& {
+    if (rank == 0) return ends[entry];
+    const std::size_t part = entry.find(rank == 1 ? kParametersGrad : kParametersUpdate);
+    const auto backward = ends.find(entry.substr(0, part) + std::string(kBackward) + ".0");
+    return backward != ends.end() ? backward->second : ends[entry];
   };
   struct Placed {
     std::tuple<bool, std::size_t, bool, int> key;
@@ -219,8 +221,7 @@ void Dump::order_entries() {
     for (const std::string& entry : entries_) {
       if (has_part(entry, kForward) != is_forward) continue;
       const int rank = rank_of(entry);
-      const auto backward = ends.find(backward_of(entry));
-      const Ends& end = rank > 0 && backward != ends.end() ? backward->second : ends[entry];
+      const Ends& end = end_of(entry, rank);
       last = end.given ? *end.given : end.taken ? *end.taken : last;
       placed.push_back({{!is_forward, last, !is_op(entry), rank}, entry});
     }

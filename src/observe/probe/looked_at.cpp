@@ -98,9 +98,7 @@ std::vector<LookedAt> looked_at_in(const Program& program) {
     const Instruction& i = program.instructions[taker->second.instruction];
     const std::string_view prefix = exponents ? kExponentsPrefix : kStatisticsPrefix;
     const std::string name = o.name.substr(prefix.size());
-    // What is computed once more lies in the path of the op that took it in.
-    const bool is_again =
-        name.find('/') != std::string::npos && i.path.find('/') != std::string::npos;
+    const bool is_again = name.find('/') != std::string::npos && is_computed_again(i);
     (is_again ? again : values)
         .push_back({name, taker->second.type, place->second, i.phase, i.file, i.line,
                     taker->second.instruction,

@@ -49,8 +49,7 @@ class Reader {
     if (made.second < 0) return {};
     const std::string_view call = call_of(value.name);
     const Instruction& i = program_.instructions[static_cast<std::size_t>(made.second)];
-    // What is computed once more for the look lies in the path of the op that took it in.
-    const bool is_again = i.path.find('/') != std::string::npos && i.call.op == Name(op_of(call));
+    const bool is_again = is_computed_again(i) && i.call.op == Name(op_of(call));
     if (is_again || (i.members.empty() && i.identity == call))
       return taken(i, made.second, 0, i.in.size());
     const std::size_t member = member_of(i, call);

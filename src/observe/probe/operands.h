@@ -8,6 +8,12 @@
 
 namespace aloft::probe {
 
+// Whether an op is there for the look alone, and computes once more what another one took in: it
+// lies in that one's path (passes/taken_in.h).
+inline bool is_computed_again(const Instruction& i) {
+  return i.path.find('/') != std::string::npos;
+}
+
 // Notes in each result of an op what the op takes, in its order. Of an op that was taken into
 // another one (a loop over elements, a norm with the sum before it, a loss with its projection) it
 // is what that op itself takes. Nothing of an op for which others run, such as those of its body.
