@@ -102,6 +102,55 @@ class Checks(ProgramTest):
         self.assertIn("an element is 1000000", calls[entry]["message"])
         self.assertEqual(calls[entry]["results"][0]["worst"], 5)
 
+    def test_a_single_small_element_in_a_low_type_is_named(self):
+        # Beside elements that are many times as large. The files of all results are copies, which no call takes.
+        for precision, low in (("O2:bf16", "bf16["), ("O2:fp16", "f16[")):
+            self.aloft("probe", "run", "tiny.toml", "--out", "low", "--task", "acc_check",
+                       "--set", f'precision="{precision}"', "--set", "optimizer.lr=0.0001")
+            self.aloft("probe", "acc-check", "low", "--out", "well")
+            folder = self.folder / "low/step0/rank"
+            dump = json.loads((folder / "dump.json").read_text())
+            altered = {}
+            for call in self.checked("well"):
+                for i, result in enumerate(call["results"]):
+                    if result["standard"] == "benchmark" and result["type"].startswith(low):
+                        record = dump["data"][call["entry"]]["output"][i]
+                        where = self.alter_small_element(folder / "dump_tensor_data", record, low == "f16[")
+                        if where is not None:
+                            altered[call["entry"], i] = where
+            self.assertGreater(len(altered), 20)
+            (folder / "dump.json").write_text(json.dumps(dump))
+            self.aloft("probe", "acc-check", "low", "--out", "wrong", exit_code=5)
+            for call in self.checked("wrong"):
+                for i, result in enumerate(call["results"]):
+                    where = altered.get((call["entry"], i))
+                    with self.subTest(call["name"], kind=precision):
+                        self.assertEqual(result["result"], "pass" if where is None else "error", result)
+                        if where is not None:
+                            self.assertEqual(result["worst"], where)
+            shutil.rmtree(self.folder / "low")
+
+    @staticmethod
+    def alter_small_element(folder, record, is_f16):
+        """Doubles one that is a quarter of the root mean square, or nearest to that, in a copy of its file. Which."""
+        path = folder / record["data_name"]
+        whole = path.read_bytes()
+        with zipfile.ZipFile(path) as archive:
+            right = archive.read("archive/data/0")
+        words = struct.unpack(f"<{len(right) // 2}H", right)
+        values = struct.unpack(f"<{len(words)}e", right) if is_f16 else struct.unpack(
+            f"<{len(words)}f", struct.pack(f"<{len(words)}I", *(w << 16 for w in words)))
+        size = (sum(v * v for v in values) / len(values)) ** 0.5
+        where = min(range(len(values)), key=lambda i: abs(abs(values[i]) - size / 4))
+        if len(values) < 2 or not size > 0 or not values[where]:
+            return None
+        step = 1 << (10 if is_f16 else 7)  # twice it: one more in the exponent
+        wrong = right[:2 * where] + struct.pack("<H", words[where] + step) + right[2 * where + 2:]
+        crc = [zlib.crc32(b).to_bytes(4, "little") for b in (right, wrong)]
+        record["data_name"] = "altered-" + record["data_name"]
+        (folder / record["data_name"]).write_bytes(whole.replace(right, wrong).replace(*crc))
+        return where
+
     def test_what_cannot_be_checked_is_an_error_of_its_call(self):
         self.aloft("probe", "run", "tiny.toml", "--out", "half", "--task", "acc_check",
                    "--set", 'probe.list=["h.0.mlp"]')

@@ -157,6 +157,29 @@ TEST(Accuracy, BenchmarkAllowsSomeTimesWhatTheTypeLoses) {
   EXPECT_FALSE(of(Standard::Benchmark, DType::BF16, one, meaning, benchmark).is_passed);
 }
 
+// The largest element of a tensor says nothing of what a small one may lose.
+TEST(Accuracy, OfTheBenchmarkEachElementIsMeasuredByItsSizeOrThatOfMost) {
+  for (const DType type : {DType::BF16, DType::F16}) {
+    std::vector<double> meaning(1 << 16, 1.0);
+    meaning[0] = 40;  // the root mean square is 1.01
+    const auto judged = [&](std::size_t i, double value) {
+      std::vector<double> result = meaning;
+      result[i] = value;
+      return of(Standard::Benchmark, type, result, meaning, meaning);
+    };
+    EXPECT_TRUE(judged(0, 40 * (1 + 0x1p-10)).is_passed);
+    EXPECT_TRUE(judged(7, 1 + 0x1p-9).is_passed);
+    const Accuracy a = judged(7, 1.1);
+    EXPECT_FALSE(a.is_passed);
+    EXPECT_EQ(a.worst, 7u);
+    EXPECT_NE(a.why.find("an element is 1.1, and means 1"), std::string::npos) << a.why;
+    // Where the benchmark is off by as much, in some element, so may others be.
+    std::vector<double> off = meaning, benchmark = meaning;
+    off[7] = 1.1, benchmark[9] = 1.08;
+    EXPECT_TRUE(of(Standard::Benchmark, type, off, meaning, benchmark).is_passed);
+  }
+}
+
 // msprobe takes infinities of different sign for equal.
 TEST(Accuracy, InfinitiesHaveASign) {
   for (const Standard s :
