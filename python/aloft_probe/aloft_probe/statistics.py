@@ -72,6 +72,11 @@ def on_processor(t):
     return torch.tensor([high, low, total / t.numel(), math.sqrt(squares), *counts], dtype=torch.float64)
 
 
+def magnitudes(t):
+    """Of complex numbers, which are neither large nor small: msprobe takes their figures of these, too."""
+    return (t.to(torch.complex64) if t.dtype == torch.complex32 else t).abs()  # torch has none of float16
+
+
 def of_others(t):
     """f64[2], Max and Min, of integers and truth values, of which msprobe has these alone."""
     whole = {torch.bool: torch.uint8, **{of: torch.int64 for of in UNSIGNED}}.get(t.dtype, t.dtype)
@@ -90,9 +95,11 @@ def taken(t):
     t = t.detach()
     if t.numel() == 0 or not has_elements(t) or t.dtype in HARDLY:
         return None
+    if t.is_complex():
+        t = magnitudes(t)
     if t.dtype in NORMAL_AND_LARGEST:
         return on_processor(t) if t.device.type == "cpu" and t.dtype != torch.float64 else of_floats(t)
-    if t.is_complex() or t.is_floating_point():
+    if t.is_floating_point():
         return None
     return of_others(t)
 

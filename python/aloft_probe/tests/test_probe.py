@@ -19,6 +19,7 @@ if torch:
     from torch import nn
 
     from aloft_probe import Probe
+    from aloft_probe.statistics import taken as taken_statistics
 
     class Block(nn.Module):
         def __init__(self):
@@ -42,6 +43,19 @@ if torch:
             for block in self.blocks:
                 x = block(x, scale=torch.ones(()))
             return self.head(x)
+
+    class Turn(nn.Module):
+        """Pairs of numbers, turned as complex ones."""
+        def forward(self, pairs):
+            return torch.view_as_complex(pairs) * torch.polar(torch.ones(4), torch.arange(4.0))
+
+    class Turned(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.turn, self.back = nn.Linear(8, 8), Turn(), nn.Flatten(-2)
+
+        def forward(self, x):
+            return self.back(torch.view_as_real(self.turn(self.up(x).unflatten(-1, (4, 2)))))
 
 RECORD = ["type", "dtype", "shape", "Max", "Min", "Mean", "Norm", "requires_grad", "nan", "inf", "-inf", "zeros",
           "underflowed", "saturated"]
@@ -162,6 +176,34 @@ class Collector(unittest.TestCase):
             self.loss(self.model)
         record = self.dump()["data"]["Module.blocks.0.up.Linear.forward.0"]["output"][0]
         self.assertEqual([record["Max"], record["Norm"], record["inf"]], ["inf", "inf", 10])
+
+    def test_complex_numbers_have_the_figures_of_their_magnitudes(self):
+        seen = []
+        with torch.random.fork_rng():
+            model, x = Turned(), torch.randn(3, 8)
+        model.turn.register_forward_hook(lambda m, taken, given: seen.append(given.detach()))
+        for level in ("module", "op"):
+            probe = Probe(model, self.out / level, level=level)
+            with probe.step():
+                model(x).square().sum().backward()
+            probe.remove()
+        size = seen[0].abs().double()
+        data = {level: json.loads((self.out / level / "step0/rank/dump.json").read_text())["data"]
+                for level in ("module", "op")}
+        [taken] = data["op"]["Torch.view_as_real.0.forward"]["input_args"]
+        [given] = data["module"]["Module.turn.Turn.forward.0"]["output"]
+        for record in (taken, given):
+            self.assertEqual(list(record), RECORD)
+            self.assertEqual([record["dtype"], record["Max"], record["Min"]],
+                             ["torch.complex64", size.max().item(), size.min().item()])
+            self.assertAlmostEqual(record["Mean"], size.mean().item(), delta=1e-12)
+            self.assertAlmostEqual(record["Norm"], size.norm().item(), delta=1e-12)
+        # A gradient of this loss is twice the value.
+        [back] = data["module"]["Module.turn.Turn.backward.0"]["input"]
+        self.assertAlmostEqual(back["Norm"], 2 * given["Norm"], delta=1e-5)
+        for t, largest in ((torch.tensor([3 + 4j, 0], dtype=torch.complex32), 5), (torch.tensor([math.inf - 1j]), math.inf),
+                           (torch.tensor([3 + 4j], dtype=torch.complex128).conj(), 5)):
+            self.assertEqual(taken_statistics(t)[0].item(), largest)
 
     def test_a_step_that_fails_leaves_no_dump(self):
         probe = Probe(self.model, self.out)

@@ -547,7 +547,7 @@ std::optional<Difference> difference_of(const RecordPair& pair, const ElementFig
       worst = elements->largest_difference / std::max(elements->largest, largest);
     }
     if (worst > d.size) d.size = worst, d.of = "an element";
-    if (!std::isfinite(d.size)) d.seen = elements->seen;
+    d.seen = elements->seen;
     return d;
   }
   if (auto d = of_figures(n, b, natural)) return d;

@@ -16,7 +16,8 @@ struct Difference {
   double size = 0;     // relative; infinite where no number says it
   double allowed = 0;  // what rounding explains
   std::string of;      // which figure: "Norm", "Max", "the elements", "the shape"
-  // Of elements that no number is the difference of, which: "-inf against inf at [0, 3]".
+  // Of elements that no number is the difference of, and of whole numbers, which: "-inf against inf
+  // at [0, 3]".
   std::string seen = {};
   bool is_more() const { return !(size <= allowed); }
 };

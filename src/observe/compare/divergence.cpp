@@ -126,10 +126,12 @@ const Figure& figure_named(const Record& r, std::string_view name) {
   return name == "Mean" ? r.mean : r.norm;
 }
 
-// With as many digits as differences are seen in.
+// With as many digits as differences are seen in: of float64 all, of whole numbers as they stand
+// in the dump.
 std::string figure_text(const Record& r, std::string_view name) {
   const Figure& f = figure_named(r, name);
-  return f.number ? fmt::format("{:.9g}", *f.number) : f.text;
+  if (!f.number || unit_of(r.type) == 0) return f.text;
+  return number_text(*f.number, r.type);
 }
 
 std::string shape_text(const Record& r) {
@@ -230,8 +232,10 @@ std::string data_sentence(const Compared& c) {
         "size",
         subject_of(c), shape_text(n), shape_text(b));
   std::string text = fmt::format("data: {} is other", subject_of(c));
-  if (const std::string ours = figure_text(n, of); !ours.empty() && of != "the elements")
-    text += fmt::format(" ({} {} against {})", of, ours, figure_text(b, of));
+  if (!c.difference.seen.empty())
+    text += " (" + c.difference.seen + ")";
+  else if (is_by_statistics(c))
+    text += fmt::format(" ({} {} against {})", of, figure_text(n, of), figure_text(b, of));
   return text + ": other examples, or in another order";
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
 
 #include "observe/compare/noise.h"
 #include "types/float_step.h"
@@ -160,18 +161,52 @@ std::string place_of(std::size_t element, const std::vector<std::int64_t>& shape
   return "[" + text + "]";
 }
 
-// The first element of which one alone is not finite, or both are and not the same; "" of none.
-std::string seen_in(const std::vector<double>& n, const std::vector<double>& b,
-                    const std::vector<std::int64_t>& shape) {
-  std::size_t first = 0, count = 0;
-  for (std::size_t i = 0; i < n.size(); ++i) {
-    const bool are_finite = std::isfinite(n[i]) && std::isfinite(b[i]);
+// A whole number of 64 bits, of which a double has all but `rest`.
+std::string whole_text(double value, double rest) {
+  // 2^63 is the double nearest to the largest of them, and none itself.
+  const std::uint64_t near = value >= 0x1p63
+                                 ? std::uint64_t{1} << 63
+                                 : static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
+  const auto beyond = static_cast<std::uint64_t>(static_cast<std::int64_t>(rest));
+  return std::to_string(static_cast<std::int64_t>(near + beyond));
+}
+
+// The elements of two tensors, in the order of the second.
+struct SideBySide {
+  const std::vector<double>&n, &b;
+  const std::vector<double>&n_rests, &b_rests;  // of whole numbers; empty: none
+  std::string_view n_type, b_type;
+
+  bool is_whole() const { return !float_type_of(n_type) && !float_type_of(b_type); }
+  // Whether no distance says how far the two are apart: one alone is not finite, or both are and
+  // not the same; or whole numbers are not the same.
+  bool is_other(std::size_t i) const {
+    if (is_whole()) return n[i] != b[i] || rest(n_rests, i) != rest(b_rests, i);
     const bool is_same = n[i] == b[i] || (std::isnan(n[i]) && std::isnan(b[i]));
-    if (are_finite || is_same) continue;
-    if (count++ == 0) first = i;
+    return !is_same && !(std::isfinite(n[i]) && std::isfinite(b[i]));
   }
+  std::string text(std::size_t i) const {
+    const auto of = [i](const std::vector<double>& values, const std::vector<double>& rests,
+                        std::string_view type) {
+      return float_type_of(type) ? number_text(values[i], type)
+                                 : whole_text(values[i], rest(rests, i));
+    };
+    return of(n, n_rests, n_type) + " against " + of(b, b_rests, b_type);
+  }
+
+ private:
+  static double rest(const std::vector<double>& rests, std::size_t i) {
+    return rests.empty() ? 0 : rests[i];
+  }
+};
+
+// The first element that is other, and how many more there are; "" of none.
+std::string seen_in(const SideBySide& both, const std::vector<std::int64_t>& shape) {
+  std::size_t first = 0, count = 0;
+  for (std::size_t i = 0; i < both.n.size(); ++i)
+    if (both.is_other(i) && count++ == 0) first = i;
   if (count == 0) return "";
-  return fmt::format("{:.9g} against {:.9g} at {}", n[first], b[first], place_of(first, shape)) +
+  return fmt::format("{} at {}", both.text(first), place_of(first, shape)) +
          (count > 1 ? fmt::format(", and {} more such", count - 1) : "");
 }
 
@@ -205,14 +240,16 @@ ElementFigures figures_of(const Elements& npu, const Elements& bench, bool may_b
     return v;
   };
   n = laid_as_bench(std::move(n));
-  const std::vector<double> rests = less(laid_as_bench(npu.rests), bench.rests);
+  const std::vector<double> npu_rests = laid_as_bench(npu.rests);
+  const std::vector<double> rests = less(npu_rests, bench.rests);
   std::vector<double> own_n = n, own_b = b;
   drop_ends(own_n, own_b, npu, bench);
   if (drop_infinities(own_n, own_b))
     measure_distance(f, own_n, own_b, rests);
   else
     f.relative_distance = kInfinite;
-  if (!std::isfinite(f.relative_distance)) f.seen = seen_in(n, b, bench.shape);
+  const SideBySide both{n, b, npu_rests, bench.rests, npu.type, bench.type};
+  if (!std::isfinite(f.relative_distance) || both.is_whole()) f.seen = seen_in(both, bench.shape);
   if (!drop_infinities(n, b)) {
     f.problem = "N/A";
     return f;

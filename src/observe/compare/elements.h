@@ -26,9 +26,9 @@ struct ElementFigures {
   std::string unreadable = {};  // which file cannot be read, and why: there are no figures then
   // Of a square matrix: its rows are the other's columns, which its shape does not say.
   bool is_turned = false;
-  // Where one alone is not finite, or both are and not the same: the first such element, as the
-  // second run lays them out, and how many there are: "-inf against inf at [0, 3], and 4 more
-  // such".
+  // Where one alone is not finite, or both are and not the same, and of whole numbers that are not
+  // the same: the first such element, as the second run lays them out, and how many there are:
+  // "-inf against inf at [0, 3], and 4 more such".
   std::string seen = {};
 };
 

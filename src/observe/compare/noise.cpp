@@ -1,7 +1,10 @@
 #include "observe/compare/noise.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/text.h"
 #include "types/float_step.h"
@@ -22,17 +25,25 @@ constexpr double kUnitF64 = 0x1p-53, kUnitF32 = 0x1p-24, kUnitF16 = 0x1p-11, kUn
 }  // namespace
 
 std::optional<DType> float_type_of(std::string_view type) {
+  // Of complex numbers the type of their parts, which their figures (of magnitudes) have, too.
+  constexpr std::pair<std::string_view, DType> kTypes[] = {
+      {"bfloat16", DType::BF16}, {"float16", DType::F16},   {"float32", DType::F32},
+      {"float64", DType::F64},   {"complex32", DType::F16}, {"complex64", DType::F32},
+      {"complex128", DType::F64}};
   const std::string t = lower(type);
-  if (t.find("bfloat16") != std::string::npos) return DType::BF16;
-  if (t.find("float16") != std::string::npos) return DType::F16;
-  if (t.find("float32") != std::string::npos) return DType::F32;
-  if (t.find("float64") != std::string::npos) return DType::F64;
+  for (const auto& [word, dtype] : kTypes)
+    if (t.find(word) != std::string::npos) return dtype;
   return std::nullopt;
 }
 
 double unit_of(std::string_view type) {
   const std::optional<DType> t = float_type_of(type);
   return t ? step_at(*t, 1) / 2 : 0;
+}
+
+std::string number_text(double value, std::string_view type) {
+  if (float_type_of(type) == DType::F64) return fmt::format("{}", value);
+  return fmt::format("{:.9g}", value);
 }
 
 bool is_at_end(double value, std::string_view type) {

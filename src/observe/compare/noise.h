@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "observe/compare/pairing.h"
@@ -10,11 +11,14 @@
 
 namespace aloft::compare {
 
-// By its name in any framework; nothing of types that are no floats, or not known.
+// By its name in any framework, of complex numbers that of their parts; nothing of types that are
+// no floats, or not known.
 std::optional<DType> float_type_of(std::string_view type);
 // Half the distance of 1 to the next number of a type, by its name in any framework: 2^-24 of
 // "torch.float32"; 0 of types that are exact or not known.
 double unit_of(std::string_view type);
+// A value of a type, with as many digits as tell it from the next: of float64 all that it has.
+std::string number_text(double value, std::string_view type);
 
 // Whether a value of a type, by its name, lies where the type ends, within 1 %, or beyond, as what
 // masks of attention hold for what is not seen. What is added to it, or that it is another type's

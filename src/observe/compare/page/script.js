@@ -22,7 +22,8 @@ function broken(name) {
   return whole;
 }
 
-const figure = (x) => (typeof x !== "number" || Number.isInteger(x) ? String(x)
+// Of float64 all digits: it is compared to the last of them.
+const figure = (x, type) => (typeof x !== "number" || Number.isInteger(x) || /float64/i.test(type) ? String(x)
   : isSmall(x) ? x.toExponential(5) : x.toPrecision(6));
 
 const names = (r) => [r.npu, r.bench].filter(Boolean).map((side) => side.name);
@@ -42,7 +43,7 @@ function figures(label, side) {
   else
     for (const of of ["norm", "max", "min", "mean"])
       if (side[of] !== null)
-        cell.append(element("span", "", element("span", "of", of), figure(side[of])));
+        cell.append(element("span", "", element("span", "of", of), figure(side[of], side.dtype)));
   return cell;
 }
 
