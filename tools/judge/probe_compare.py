@@ -51,6 +51,12 @@ def is_same(ours, theirs):
     return a == b or abs(a - b) <= 1e-6 * max(abs(a), abs(b)) + 1e-11
 
 
+def has_infinities_of_other_sign(row):
+    """Whether an end of the first run's is infinite, and one of the second's is so of the other sign."""
+    ends = [{row.get(f"{run} {end}", "").strip().lower() for end in ("max", "min")} for run in ("NPU", "Bench")]
+    return any(a in ends[0] and b in ends[1] for a, b in (("inf", "-inf"), ("-inf", "inf")))
+
+
 def is_listed(column, row):
     """Whether docs/compare.md lists that msprobe differs there."""
     verdict = column in ("Result", "Err_message")
@@ -65,7 +71,8 @@ def is_listed(column, row):
         any(row[f"Bench {end}"].strip().lower() in ("nan", "inf", "-inf") for end in ("max", "min")) or \
         column in ("MaxRelativeErr", "One Thousandth Err Ratio", "Five Thousandths Err Ratio") and "Cosine" in row and \
         row["MaxRelativeErr"] == "inf" or \
-        column in OF_ELEMENTS and row["NPU Tensor Shape"] != row["Bench Tensor Shape"]
+        column in OF_ELEMENTS and row["NPU Tensor Shape"] != row["Bench Tensor Shape"] or \
+        column in OF_ELEMENTS and row[column] == "N/A" and has_infinities_of_other_sign(row)
 
 
 def compared(aloft, msprobe, npu, bench):

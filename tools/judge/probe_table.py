@@ -8,6 +8,7 @@ there are not made again.
 Run by a Python that has torch, safetensors and PyPI's mindstudio-probe 26.2, whose program `msprobe` lies beside it.
 """
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from pathlib import Path
 import config_check
 import probe_collectors
 import probe_compare
+import torch
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -77,6 +79,24 @@ def dump_of(folder):
     return path
 
 
+def give_infinity(dump, to, value):
+    """A copy of msprobe's dump in which an element that a module gives is infinite."""
+    shutil.rmtree(to, ignore_errors=True)
+    shutil.copytree(dump, to)
+    path = dump_of(to)
+    said = json.loads(path.read_text())
+    [record] = said["data"]["Module.transformer.h.0.mlp.Mlp.forward.0"]["output"]
+    record["Max" if value > 0 else "Min"] = record["Mean"] = value
+    record["Norm"] = math.inf
+    if said["dump_data_dir"]:
+        said["dump_data_dir"] = str(path.parent / "dump_tensor_data")
+        file = path.parent / "dump_tensor_data" / record["data_name"]
+        elements = torch.load(file, weights_only=True)
+        elements.view(-1)[0] = value
+        torch.save(elements, file)
+    path.write_text(json.dumps(said))
+
+
 def make_dumps(aloft, out):
     """{pair: (first dump, second dump)}."""
     for name, *how in DUMPS:
@@ -91,7 +111,11 @@ def make_dumps(aloft, out):
         run(aloft, "probe", "run", MODEL, "--tokens", tokens, "--out", out / name, *how)
     shutil.copytree(dump_of(out / "ours").parent, out / "ours-stackless", dirs_exist_ok=True)
     (out / "ours-stackless" / "stack.json").write_text("{}")
-    pairs = (("scaled", "right"), ("bfloat16", "right"), ("scaled-mix", "right-mix"), ("scaled-md5", "right-md5"),
+    for name in ("right", "right-tensor"):
+        for sign, value in (("plus", math.inf), ("minus", -math.inf)):
+            give_infinity(out / name, out / f"{name}-{sign}-inf", value)
+    pairs = (("right-plus-inf", "right-minus-inf"), ("right-tensor-plus-inf", "right-tensor-minus-inf"),
+             ("scaled", "right"), ("bfloat16", "right"), ("scaled-mix", "right-mix"), ("scaled-md5", "right-md5"),
              ("scaled-tensor", "right-tensor"), ("ours", "right"), ("ours-stackless", "right"), ("right", "ours"),
              ("ours", "ours-bf16"), ("ours-mix", "ours-mix"), ("ours-tensor", "right-tensor"),
              ("ours-md5-bf16", "ours-md5"), ("ours-md5", "right-md5"), ("right-md5", "ours-md5"))
