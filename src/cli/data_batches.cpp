@@ -38,7 +38,7 @@ struct Subject {
 Subject of_run(const BatchesWords& words) {
   if (!words.recipe.set.empty() || !words.recipe.init.empty())
     throw UserError("E0700", "a run's batches are those that it was given")
-        .saw(words.recipe.set.empty() ? "--init" : "--set " + words.recipe.set[0])
+        .saw(words.recipe.set.empty() ? std::string("--init") : "--set " + words.recipe.set[0])
         .need("a recipe, for another one's");
   const Path run = words.recipe.path;
   const nlohmann::json record = read_run_record(run / "run.json");
