@@ -1,4 +1,4 @@
-// aloft data build RECIPE, aloft data info SHARD|RUN
+// aloft data build RECIPE, aloft data info SHARD|RUN, aloft data batches RECIPE|RUN --out F
 
 #include <fmt/format.h>
 
@@ -16,6 +16,7 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "checkpoint/data_record.h"
+#include "cli/data_batches.h"
 #include "cli/recipe_subject.h"
 #include "cli/shared_options.h"
 #include "cli/verb.h"
@@ -287,7 +288,13 @@ Action data_verb(CLI::App& app) {
   show->add_option("path", o->path, "shard, .bin file, data folder or run directory")->required();
   add_json(*show, o->json);
   show->footer("Example:\n  aloft data info runs/first");
-  return [o, make] { return make->parsed() ? build(*o) : info(*o); };
+  auto b = std::make_shared<BatchesWords>();
+  CLI::App* batches =
+      app.add_subcommand("batches", "Write the batches that training is given, for other programs");
+  add_batches_words(*batches, *b);
+  return [=] {
+    return batches->parsed() ? data_batches(*b) : make->parsed() ? build(*o) : info(*o);
+  };
 }
 
 }  // namespace aloft::cli

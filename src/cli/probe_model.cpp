@@ -69,7 +69,7 @@ void look_into(const ProbedModel& probed, ProbeAnswer& answer) {
   const ProbeSection& probe = probed.probe;
   SavedModel saved = open_saved_model(probed.path);
   models::CausalLm& model = *saved.model;
-  const Question q = read_question(probed.tokens, model, true);
+  const Question q = read_question(probed.tokens, model, true, probed.batch);
   amp::prepare(model, precision_of(probed.precision));
   Programs programs;
   programs.tap(asked_of(probe, model));

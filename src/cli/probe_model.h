@@ -2,6 +2,7 @@
 // and backward.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "cli/verb.h"
@@ -10,12 +11,13 @@
 namespace aloft::cli {
 
 struct ProbedModel {
-  std::string path;       // a Hugging Face folder, a run directory, a checkpoint
-  std::string tokens;     // as read_question() takes them
-  std::string out;        // where step0/rank/dump.json goes
-  std::string precision;  // as precision_of() takes it
-  ProbeSection probe;     // what is looked at: of tasks all but "none" and "acc_check"
-  bool is_json = false;   // the answer is a document
+  std::string path;        // a Hugging Face folder, a run directory, a checkpoint
+  std::string tokens;      // as read_question() takes them
+  std::int64_t batch = 0;  // which of a file of batches
+  std::string out;         // where step0/rank/dump.json goes
+  std::string precision;   // as precision_of() takes it
+  ProbeSection probe;      // what is looked at: of tasks all but "none" and "acc_check"
+  bool is_json = false;    // the answer is a document
 };
 
 // Errors of open_saved_model(), read_question() and ProbeWriter; UserError E0811 where a dump lies

@@ -40,8 +40,8 @@ void refuse_what_is_of_recipes(const ProbeWords& o) {
     throw UserError("E0700", "with --tokens one pass is made over a saved model")
         .saw(option + ": " + why)
         .need(
-            "--out DIR; of the other options --task, --level, --config, --precision, --threads, "
-            "--device, and --set of keys of [probe]");
+            "--out DIR; of the other options --batch, --task, --level, --config, --precision, "
+            "--threads, --device, and --set of keys of [probe]");
   };
   if (const std::string word = word_of_recipe(o); word.starts_with("--init"))
     refuse(word, "the model is the one that is named");
@@ -78,7 +78,8 @@ ExitCode probe_run_model(const ProbeWords& o) {
         .saw("probe.task = " + in_quotes(recipe.probe.task))
         .need("statistics, tensor, overflow or structure");
   if (o.threads.value_or(0) > 0) host_threads().set_count(static_cast<int>(*o.threads));
-  return probe_model({o.recipe.path, o.tokens, asked.out, o.precision, recipe.probe, o.json});
+  return probe_model(
+      {o.recipe.path, o.tokens, o.batch.value_or(0), asked.out, o.precision, recipe.probe, o.json});
 }
 
 // How many steps are made where --steps does not say it: up to the last one that the command line
@@ -248,6 +249,9 @@ ExitCode probe_recipe(const ProbeWords& o) {
 
 ExitCode probe_run_of(const ProbeWords& o) {
   if (!o.tokens.empty()) return probe_run_model(o);
+  if (o.batch)
+    throw UserError("E0700", "--batch is for a file of batches, with --tokens")
+        .advice("of a recipe's steps: --at");
   if (is_recorded_run(o)) return probe_recorded(o);
   if (!o.precision.empty())
     throw UserError("E0700", "--precision is for a model, with --tokens")

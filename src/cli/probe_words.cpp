@@ -64,6 +64,9 @@ void add_probe_words(CLI::App& app, ProbeWords& words) {
              "recipe file (*.toml); with --at a run; with --tokens a saved model");
   app.add_option("--tokens", words.tokens,
                  "safetensors: tokens [B, T] (and targets) of one pass over a model");
+  app.add_option("--batch", words.batch,
+                 "of a file of `aloft data batches`, from 0: with --tokens (default: 0)")
+      ->check(at_least(0));
   add_precision(app, words.precision);
   // Not shown as sets: a line of help would be too long.
   app.add_option("--task", words.task,

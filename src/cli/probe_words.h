@@ -15,7 +15,8 @@ struct ProbeWords {
   RecipeWords recipe;  // or a run, or a saved model, by its path
   std::string task, level, out, config;
   std::string tokens, precision;  // of a model
-  std::vector<std::string> at;    // "4", "6-9"
+  std::optional<std::int64_t> batch;
+  std::vector<std::string> at;  // "4", "6-9"
   std::optional<std::int64_t> threads;
   std::optional<std::int64_t> steps;
   bool quiet = false, json = false;

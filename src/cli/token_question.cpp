@@ -53,11 +53,30 @@ std::vector<std::int32_t> read_ids(const Safetensors& file, const TensorView& t,
   return ids;
 }
 
+// A tensor [batches, B, T]: batch number `at` of it. Any other as it is.
+std::optional<TensorView> one_batch(const std::string& path, const TensorView* t,
+                                    std::optional<std::int64_t> at) {
+  if (!t) return std::nullopt;
+  TensorView one = *t;
+  if (!at) return one;
+  const std::int64_t all = t->type.shape.rank() == 3 ? t->type.shape[0].max() : 1;
+  if (*at >= all)
+    refuse(path, fmt::format("{} {}: no batch {}, counted from 0", t->name, t->type.str(), *at),
+           "a batch that the file has");
+  if (t->type.shape.rank() != 3) return one;
+  one.type.shape = Shape{t->type.shape[1], t->type.shape[2]};
+  const std::size_t size = t->bytes.size() / static_cast<std::size_t>(all);
+  one.bytes = t->bytes.subspan(static_cast<std::size_t>(*at) * size, size);
+  return one;
+}
+
 }  // namespace
 
-Question read_question(const std::string& path, const models::CausalLm& model, bool needs_loss) {
+Question read_question(const std::string& path, const models::CausalLm& model, bool needs_loss,
+                       std::optional<std::int64_t> at) {
   const Safetensors file = Safetensors::open(path);
-  const TensorView* tokens = file.find("tokens");
+  const auto find = [&](const char* name) { return one_batch(path, file.find(name), at); };
+  const std::optional<TensorView> tokens = find("tokens");
   if (!tokens) refuse(path, no_tokens(file));
   const auto is_ids = [](const TensorView& t) {
     return (t.type.dtype == DType::I32 || t.type.dtype == DType::I64) && t.type.shape.rank() == 2;
@@ -70,7 +89,7 @@ Question read_question(const std::string& path, const models::CausalLm& model, b
     refuse(path, fmt::format("tokens {}; the model's context is {}", tokens->type.str(),
                              model.context()));
   q.tokens = read_ids(file, *tokens, 0, model.vocab());
-  if (const TensorView* targets = file.find("targets")) {
+  if (const std::optional<TensorView> targets = find("targets")) {
     if (!is_ids(*targets) || targets->type.shape != tokens->type.shape)
       refuse(path, "targets " + targets->type.str() + " beside tokens " + tokens->type.str());
     q.targets = read_ids(file, *targets, 0, model.vocab());

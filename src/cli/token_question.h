@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,10 @@ struct Question {
 // Of a safetensors file: `tokens` [B, T], i32 or i64, and `targets` of the same shape; without them
 // each position is to predict the next, the last one nothing. DataError E0719, those of the file.
 // `needs_loss`: E0719, too, of rows of one token without targets, of which nothing is to be learnt.
-Question read_question(const std::string& path, const models::CausalLm& model, bool needs_loss);
+// `at`: of a file of batches (`aloft data batches`), tensors [batches, B, T], that one; where it is
+// not given such a file is refused.
+Question read_question(const std::string& path, const models::CausalLm& model, bool needs_loss,
+                       std::optional<std::int64_t> at = std::nullopt);
 
 // What a classifier of texts is asked.
 struct TextQuestion {

@@ -69,6 +69,7 @@ ProbeWriter::Seen ProbeWriter::of(std::vector<probe::LookedAt> values,
     if (!chosen.has_any) refuse_empty_selection(probe_, *dump, modules);
     dump->keep(chosen.values, chosen.taken);
   }
+  seen.text = std::make_shared<const probe::DumpText>(dump);
   seen.construct = std::make_shared<const std::string>(text_of(dump->construct()));
   seen.stack = std::make_shared<const std::string>(text_of(dump->stack()));
   return seen;
@@ -90,22 +91,14 @@ void ProbeWriter::write(std::int64_t step, const Seen& seen, std::span<const dou
   written_.files += taken.files;
   written_.bytes += taken.bytes;
   ++written_.dumps;
-  auto write = [this, folder, tensors, has_files, training, dump = seen.dump,
-                construct = seen.construct, stack = seen.stack, added = std::move(taken.added),
+  auto write = [this, folder, training, text = seen.text, construct = seen.construct,
+                stack = seen.stack, added = std::move(taken.added),
+                of_tensors = has_files ? std::filesystem::absolute(tensors).string() : "",
                 numbers = std::vector(all.begin(), all.end())] {
-    nlohmann::ordered_json json =
-        dump->numbers(numbers, [&](std::size_t i, nlohmann::ordered_json& record) {
-          if (i < added.size() && !added[i].is_null()) record.update(added[i]);
-        });
-    if (!training.is_null()) json["training"] = training;
-    if (has_files) {
-      json["task"] = "tensor";
-      json["dump_data_dir"] = std::filesystem::absolute(tensors).string();
-    }
     // The numbers last: where they are, the rest is.
     put_counted(folder / "construct.json", *construct);
     put_counted(folder / "stack.json", *stack);
-    put_counted(folder / "dump.json", text_of(json));
+    put_counted(folder / "dump.json", text->of(numbers, {of_tensors, added, training}));
   };
   queue_.add(all.size_bytes(), std::move(write));
 }

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "graph/tap.h"
 #include "observe/probe/dump.h"
+#include "observe/probe/dump_text.h"
 #include "recipe/recipe.h"
 #include "train/file_queue.h"
 #include "train/probe_tensors.h"
@@ -37,6 +38,7 @@ class ProbeWriter {
   // What the steps of a program, or one eager step, have to be looked at.
   struct Seen {
     std::shared_ptr<const probe::Dump> dump;  // which the tensors refer to
+    std::shared_ptr<const probe::DumpText> text;
     std::shared_ptr<const std::string> construct, stack;
     std::optional<ProbeTensors> tensors = {};
   };

@@ -1,5 +1,6 @@
 """aloft probe check-config: two recipes, runs and files of settings, before they run."""
 import json
+import re
 import unittest
 
 from program import ProgramTest, main
@@ -229,6 +230,31 @@ class CheckConfig(ProgramTest):
         self.assertIn("batches", found["advice"])
         found = self.findings("tiny.toml", "copy.toml", "--checks", "hyperparameters", exit_code=5)[1]
         self.assertEqual(found["hyperparameters"]["data.text"]["level"], "error")
+
+    def test_the_same_examples_in_other_micro_batches(self):
+        for name, batch, accumulate in (("small.toml", 2, 4), ("large.toml", 4, 2), ("more.toml", 4, 4)):
+            (self.folder / name).write_text(re.sub(r"batch = \d+", f"batch = {batch}\naccumulate = {accumulate}",
+                                                   self.RECIPE).replace("steps = 4", "steps = 1"))
+        verdict, checks = self.findings("small.toml", "large.toml", "--batches", 8)
+        self.assertEqual(verdict, "warning")
+        wrong = {key: f for check in checks.values() for key, f in check.items() if f["level"] != "pass"}
+        self.assertEqual(set(wrong), {"train.batch", "train.accumulate"})
+        for finding in wrong.values():
+            self.assertIn("8 examples an update on both sides, cut into other micro-batches", finding["advice"])
+        self.assertIn("the same examples in the same order, cut into other micro-batches: 8 a step",
+                      checks["dataset"]["all steps, tokens"]["advice"])
+        checks = self.findings("large.toml", "more.toml", exit_code=5)[1]
+        self.assertEqual(checks["hyperparameters"]["train.accumulate"]["level"], "error")
+
+    def test_a_length_that_hugging_face_leaves_to_its_epochs(self):
+        (self.folder / "hf.json").write_text(json.dumps(
+            {"max_steps": -1, "num_train_epochs": 3, "max_grad_norm": 1.0, "warmup_steps": 0, "data_seed": None}))
+        found = self.findings("tiny.toml", "hf.json", "--checks", "hyperparameters")[1]["hyperparameters"]
+        self.assertEqual((found["train.steps"]["level"], found["train.steps"]["b_name"]), ("warning", "max_steps"))
+        self.assertEqual(found["train.steps"]["advice"],
+                         "B's max_steps is not set, num_train_epochs = 3 decides: see that it comes to 4")
+        self.assertNotIn("data_seed", found)
+        self.assertIn("transformers takes 5e-5", found["optimizer.lr"]["advice"])
 
     def test_only_what_is_asked_for(self):
         self.assertEqual(list(self.findings("tiny.toml", "tiny.toml", "--checks", "env,random")[1]), ["random", "env"])

@@ -54,9 +54,10 @@ OTHERS = {
                              "kernels": ["--program", "--each"]}.items()},
 }
 
-# Options of what looks into steps, and what for.
+# Options of what looks into steps and what they are given, and what for.
 PROBES = {
     "probe run": {"--set": "names its key", "--init": "a place", "--tokens": "of a saved model", "--precision": "with it",
+                  "--batch": "of a file of batches",
                   "--task": "probe.task", "--config": "what msprobe would be asked", "--level": "probe.level",
                   "--out": "a place", "--steps": "made, not train.steps", "--at": "probe.at", "--threads": "train.threads",
                   "--device": "a place", "--json": "form", "--quiet": "what is said"},
@@ -65,6 +66,8 @@ PROBES = {
     "probe compare": {"--out": "a place", "--map": "of names", "--xlsx": "form", "--strict": "what is an error",
                       "--json": "form"},
     "probe acc-check": {"--out": "a place", "--list": "of calls", "--json": "form"},
+    "data batches": {"--set": "names its key", "--init": "a place", "--steps": "of train.steps", "--out": "a place",
+                     "--json": "form"},
 }
 
 # Models by name: the options that mean something for them, and how the result shows it.

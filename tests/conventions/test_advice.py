@@ -100,7 +100,7 @@ class Advice(unittest.TestCase):
         self.assertFalse(problems, project.report(problems))
 
     def test_the_verbs_are_read(self):
-        self.assertEqual(verbs()["data"], {"build", "info"})
+        self.assertEqual(verbs()["data"], {"batches", "build", "info"})
         self.assertEqual(verbs()["bench"], {"step", "generate"})
         self.assertLessEqual({"precision", "plan"}, verbs()["explain"])
         self.assertEqual(verbs()["train"], set())

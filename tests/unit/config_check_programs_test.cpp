@@ -206,5 +206,207 @@ TEST(ConfigCheckForms, NoEpochs) {
   }
 }
 
+// The finding that has such a name on a side.
+Finding of(const std::vector<Finding>& all, const std::string& name) {
+  for (const Finding& f : all)
+    if (f.a_name == name || f.b_name == name) return f;
+  Finding none;
+  none.advice = "nothing is said of " + name;
+  return none;
+}
+
+// Hugging Face's max_steps of -1 leaves the length to the epochs.
+TEST(ConfigCheckUnset, LengthsInEpochs) {
+  const Settings recipe = {of_recipe("train.steps", 10), of_recipe("train.epochs", 0.0)};
+  for (const Setting& none : {Setting{"max_steps", -1},
+                              {"max_steps", 0},
+                              {"max_steps", nullptr},
+                              {"max-steps", "-1", "", false, {}, true}}) {
+    const auto found = findings(recipe, {none, {"num_train_epochs", 3}});
+    ASSERT_EQ(found.size(), 1u);  // the epochs are said there
+    EXPECT_EQ(found[0].level, Level::Warning);
+    EXPECT_EQ(found[0].advice, "B's " + none.key +
+                                   " is not set, num_train_epochs = 3 decides: see that it comes "
+                                   "to 10");
+    EXPECT_EQ(findings({none}, {{"max_steps", -1}})[0].level, Level::Pass);
+    EXPECT_EQ(findings({{"lr", 1}, none}, {{"lr", 1}}).size(), 1u);  // it says nothing
+  }
+  EXPECT_EQ(of(findings(recipe, {{"max_steps", -1}}), "max_steps").advice,
+            "B's max_steps is not set, the number of epochs decides: see that it comes to 10");
+  // Where steps are there, they overrule them.
+  const auto steps = findings(recipe, {{"max_steps", 10}, {"num_train_epochs", 3.0}});
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].level, Level::Pass);
+  // A recipe in epochs has no steps of its own, and its schedule's are those.
+  const Settings epochs = {of_recipe("train.steps", 400), of_recipe("train.epochs", 3.0),
+                           of_recipe("schedule.steps", 0)};
+  const auto same = findings(epochs, {{"max_steps", -1}, {"num_train_epochs", 3}});
+  ASSERT_EQ(same.size(), 2u);
+  EXPECT_EQ(same[0].level, Level::Pass);
+  EXPECT_EQ(same[1].level, Level::Pass);
+  EXPECT_EQ(of(findings(epochs, {{"lr_decay_iters", 500}}), "schedule.steps").advice,
+            "A's schedule.steps is not set, train.epochs = 3.0 decides: see that it comes to 500");
+}
+
+TEST(ConfigCheckUnset, WhatIsOff) {
+  const auto level_of = [](const char* key, const nlohmann::ordered_json& value, const char* other,
+                           const nlohmann::ordered_json& second) {
+    return findings({of_recipe(key, value)}, {{other, second}})[0].level;
+  };
+  for (const char* name :
+       {"max_grad_norm", "gradient_clipping", "clip-grad", "grad_clip", "gradient_clip_val"})
+    for (const nlohmann::ordered_json& off : {nlohmann::ordered_json(0), {0.0}, {-1}, {nullptr}}) {
+      const nlohmann::ordered_json value = off.is_array() ? off[0] : off;
+      EXPECT_EQ(level_of("optimizer.clip_norm", 0.0, name, value), Level::Pass) << name << value;
+      EXPECT_EQ(level_of("optimizer.clip_norm", 1.0, name, value), Level::Error) << name << value;
+    }
+  const Finding clip = findings({of_recipe("optimizer.clip_norm", 1.0)}, {{"grad_clip", -1}})[0];
+  EXPECT_EQ(clip.b_value, "-1 (0)");
+  EXPECT_EQ(clip.advice, "set A's optimizer.clip_norm to 0, or B's grad_clip to 1.0");
+  EXPECT_EQ(clip.row.at(4), "-1");  // msprobe's column has what stands there
+  EXPECT_EQ(level_of("precision.loss_scale", "dynamic", "fp16.loss_scale", 0), Level::Pass);
+  EXPECT_EQ(level_of("precision.loss_scale", "dynamic", "loss_scale", nullptr), Level::Pass);
+  EXPECT_EQ(level_of("precision.loss_scale", "dynamic", "loss_scale", 1024), Level::Error);
+  EXPECT_EQ(level_of("schedule.warmup", 0, "lr_warmup_iters", nullptr), Level::Pass);
+  EXPECT_EQ(level_of("schedule.warmup", 5, "warmup_steps", nullptr), Level::Error);
+  EXPECT_EQ(level_of("train.accumulate", 1, "gradient_accumulation_steps", "None"), Level::Pass);
+  EXPECT_EQ(level_of("train.accumulate", 2, "gradient_accumulation_steps", "None"), Level::Error);
+  EXPECT_EQ(level_of("model.window", 0, "sliding_window", nullptr), Level::Pass);
+  EXPECT_EQ(level_of("model.window", 0, "sliding_window", 4096), Level::Error);
+}
+
+TEST(ConfigCheckUnset, WhatAnotherSettingHas) {
+  const Settings heads = {of_recipe("model.heads", 8), of_recipe("model.kv_heads", 0)};
+  const auto kv = [&](const Settings& b) { return of(findings(heads, b), "model.kv_heads"); };
+  EXPECT_EQ(kv({{"num_attention_heads", 8}, {"num_key_value_heads", nullptr}}).level, Level::Pass);
+  EXPECT_EQ(kv({{"num_attention_heads", 8}, {"num_key_value_heads", 8}}).level, Level::Pass);
+  EXPECT_EQ(kv({{"num_attention_heads", 8}, {"num_key_value_heads", 2}}).advice,
+            "set A's model.kv_heads to 2, or B's num_key_value_heads to 8");
+  // Megatron's arguments have a number of groups, whether there are any or not.
+  const Settings megatron = {{"num_attention_heads", 8}, {"num_query_groups", 1}};
+  EXPECT_EQ(kv(megatron).level, Level::Error);
+  Settings plain = megatron;
+  plain.push_back({"group_query_attention", false});
+  EXPECT_EQ(kv(plain).level, Level::Pass);
+  // The rate falls over the run.
+  const Settings recipe = {of_recipe("schedule.steps", 500), of_recipe("train.steps", 500)};
+  const auto falls = [&](int steps) {
+    return of(findings(recipe, {{"train_iters", steps}, {"lr_decay_iters", nullptr}}),
+              "lr_decay_iters");
+  };
+  EXPECT_EQ(falls(500).level, Level::Pass);
+  EXPECT_EQ(falls(600).level, Level::Error);
+  EXPECT_EQ(falls(600).b_value, "null (600)");
+  EXPECT_EQ(
+      findings({{"seed", 3}, {"data_seed", nullptr}}, {{"seed", 3}, {"data_seed", 3}})[1].level,
+      Level::Pass);
+}
+
+TEST(ConfigCheckUnset, NoSeed) {
+  const auto found = [](const nlohmann::ordered_json& a, const nlohmann::ordered_json& b) {
+    return findings({{"seed", a}}, {{"seed", b}})[0];
+  };
+  EXPECT_EQ(found(nullptr, 42).level, Level::Error);
+  EXPECT_NE(found(nullptr, 42).advice.find("give both one"), std::string::npos);
+  EXPECT_EQ(found(-1, nullptr).level, Level::Warning);  // alike, and never the same
+  EXPECT_EQ(found(0, 0).level, Level::Pass);
+}
+
+TEST(ConfigCheckUnset, WarmUps) {
+  const auto found = [](int warmup, const Settings& program) {
+    return findings({of_recipe("schedule.warmup", warmup)}, program).at(0);
+  };
+  // transformers 5: below 1 a share.
+  EXPECT_EQ(found(50, {{"warmup_steps", 0.05}, {"max_steps", 1000}}).level, Level::Pass);
+  EXPECT_EQ(found(51, {{"warmup_steps", 0.05}, {"max_steps", 1000}}).level, Level::Error);
+  EXPECT_EQ(found(50, {{"warmup_steps", 50}, {"warmup_ratio", nullptr}}).level, Level::Pass);
+  EXPECT_EQ(found(50, {{"warmup_steps", 0}, {"warmup_ratio", 0.05}, {"max_steps", -1}}).level,
+            Level::Warning);
+  // A share of some steps is one step at least.
+  const Finding none = found(0, {{"warmup_ratio", 0.1}, {"max_steps", -1}});
+  EXPECT_EQ(none.level, Level::Error);
+  EXPECT_EQ(none.advice, "give both a warm-up of as many steps");
+  // Steps come before a share on either side.
+  const auto both = findings({{"warmup_steps", 7}, {"warmup_ratio", 0.1}},
+                             {{"warmup_steps", 7}, {"warmup_ratio", 0.2}});
+  ASSERT_EQ(both.size(), 1u);
+  EXPECT_EQ(both[0].level, Level::Pass);
+  EXPECT_EQ(findings({{"warmup_ratio", 0.1}}, {{"warmup_ratio", 0.2}})[0].level, Level::Error);
+  EXPECT_EQ(findings({{"warmup_ratio", 0.1}}, {{"warmup_proportion", 0.1}})[0].level, Level::Pass);
+  // transformers' "constant" makes none.
+  const Finding constant = found(10, {{"warmup_steps", 10}, {"lr_scheduler_type", "constant"}});
+  EXPECT_EQ(constant.level, Level::Error);
+  EXPECT_NE(constant.advice.find("constant_with_warmup"), std::string::npos);
+  EXPECT_EQ(found(10, {{"warmup_steps", 10}, {"lr_scheduler_type", "constant_with_warmup"}}).level,
+            Level::Pass);
+}
+
+// An update of as many examples, in other micro-batches.
+TEST(ConfigCheckUnset, HowAnUpdateIsCut) {
+  const auto cut = [](int batch, int accumulate) {
+    return Settings{of_recipe("train.batch", batch), of_recipe("train.accumulate", accumulate)};
+  };
+  for (const Finding& f : findings(cut(8, 4), cut(16, 2))) {
+    EXPECT_EQ(f.level, Level::Warning);
+    EXPECT_TRUE(f.advice.starts_with(
+        "32 examples an update on both sides, cut into other micro-batches: "));
+  }
+  for (const Finding& f : findings(cut(8, 4), cut(16, 4)))
+    EXPECT_EQ(f.level, f.a_name == "train.batch" ? Level::Error : Level::Pass);
+  const auto transformers = [](int batch) {
+    return Settings{{"per_device_train_batch_size", batch}};
+  };
+  EXPECT_EQ(findings(cut(8, 4), transformers(32))[0].level, Level::Warning);  // it takes 1
+  EXPECT_EQ(findings(cut(8, 4), transformers(16))[0].level, Level::Error);
+  EXPECT_EQ(findings(cut(8, 4), {{"batch_size", 32}})[0].level, Level::Error);  // nobody knows
+}
+
+// nanoGPT: decay_lr is its word for a cosine.
+TEST(ConfigCheckUnset, ARateThatStays) {
+  const auto recipe = [](const char* kind, int warmup) {
+    return Settings{of_recipe("schedule.kind", kind), of_recipe("schedule.warmup", warmup)};
+  };
+  Settings program = {{"decay_lr", true}, {"warmup_iters", 10}};
+  for (const Finding& f : findings(recipe("cosine", 10), program)) EXPECT_EQ(f.level, Level::Pass);
+  EXPECT_EQ(findings(recipe("linear", 10), program)[0].level, Level::Error);
+  program = {{"decay_lr", false}, {"warmup_iters", 10}, {"lr_decay_iters", 5}, {"min_lr", 1}};
+  const auto found = findings(recipe("constant", 0), program);
+  ASSERT_EQ(found.size(), 2u);
+  for (const Finding& f : found) EXPECT_EQ(f.level, Level::Pass);
+  EXPECT_NE(findings(recipe("constant", 10), program)[1].advice.find("decay_lr"),
+            std::string::npos);
+}
+
+// A recipe's rate falls to a tenth unless it says how far, transformers' to nothing.
+TEST(ConfigCheckUnset, WhereTheRateEnds) {
+  Settings recipe = {of_recipe("optimizer.lr", 0.001), of_recipe("schedule.kind", "cosine"),
+                     of_recipe("schedule.final_lr", -1.0)};
+  EXPECT_EQ(of(findings(recipe, {{"min_lr", 0.0001}}), "min_lr").level, Level::Pass);
+  EXPECT_EQ(of(findings(recipe, {{"min_lr", 0}}), "min_lr").advice,
+            "set A's schedule.final_lr to 0, or B's min_lr to 0.0001");
+  recipe[2].is_default = true;
+  const Settings transformers = {{"num_train_epochs", 1}, {"lr_scheduler_type", "cosine"}};
+  EXPECT_EQ(of(findings(recipe, transformers), "schedule.final_lr").advice,
+            "B does not say it: transformers takes 0 unless it is told");
+  recipe[1].value = "step";
+  EXPECT_EQ(of(findings(recipe, {{"min_lr", 0}}), "min_lr").level, Level::Pass);
+}
+
+TEST(ConfigCheckUnset, WhatAProgramTakesThatIsNotTold) {
+  Setting decay = of_recipe("optimizer.weight_decay", 0.01),
+          clip = of_recipe("optimizer.clip_norm", 1.0);
+  decay.is_default = clip.is_default = true;
+  const Settings recipe = {of_recipe("train.batch", 8), decay, clip};
+  const auto found = findings(recipe, {{"num_train_epochs", 3}});
+  EXPECT_EQ(of(found, "optimizer.weight_decay").level, Level::Warning);
+  EXPECT_EQ(of(found, "optimizer.weight_decay").advice,
+            "B does not say it: transformers takes 0 unless it is told");
+  EXPECT_EQ(of(found, "train.batch").level, Level::Pass);
+  EXPECT_EQ(of(found, "optimizer.clip_norm").advice, "nothing is said of optimizer.clip_norm");
+  // Of a program that nobody knows, nothing is known.
+  EXPECT_EQ(findings(recipe, {{"x", 1}})[0].advice, "B does not say it: check what it is there");
+  EXPECT_EQ(findings(recipe, {{"x", 1}}).size(), 2u);
+}
+
 }  // namespace
 }  // namespace aloft::config_check

@@ -5,7 +5,10 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
 
+#include "observe/probe/dump_text.h"
 #include "observe/probe/looked_at.h"
 #include "unit/step_statistics.h"
 
@@ -149,6 +152,97 @@ TEST(Probe, WhatJsonHasNoNumberForIsText) {
   EXPECT_EQ(bad["-inf"], 2);
   const auto empty = record({.max = nan, .min = nan, .mean = nan, .norm = 0, .elements = 0});
   for (const char* key : {"Max", "Min", "Mean", "Norm"}) EXPECT_TRUE(empty[key].is_null()) << key;
+}
+
+// A record of every kind: of modules, their parameters and gradients, ops and what they take,
+// exponents, no elements, no axes, rows of the run, numbers that JSON has none for.
+std::vector<LookedAt> values_of_every_kind() {
+  std::vector<LookedAt> all = {value("call:m#0.input", 0),
+                               value("call:m \"x\"#0.output", 1),
+                               value("call:m#0.input.gradient", 2),
+                               value("parameter:m.weight", 3),
+                               value("parameter:m.weight.gradient", 4, DType::F32),
+                               value("parameter:m.weight.update", 5, DType::F32),
+                               value("m/linear#0", 6, DType::F16),
+                               value("m/layer_norm#0", 7, DType::F64),
+                               value("m/layer_norm#0.1", 8),
+                               value("m/mul.backward#0", 9, DType::F32, Phase::Backward),
+                               value("m/sum.backward#0", 10, DType::F32, Phase::Backward),
+                               value("m/\xff#0", 11)};  // no UTF-8
+  all[1].type.shape = Shape{};
+  all[6].type.shape = Shape{Dim::symbolic("B", 4), 3};
+  all[7].operands = {{"m/linear#0"}, {""}, {"gone"}};
+  all[10].operands = {{"m/mul.backward#0", true}, {"", true}};
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].order = i;
+  return all;
+}
+
+std::vector<double> numbers_of_every_kind(std::vector<LookedAt>& values) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), inf = INFINITY;
+  const double odd[] = {0.1, -0.0, 1e-5, 123456789.123, 5e-324, 1.7976931348623157e308,
+                        3,   1e15, 1e16, -2.5e-7,       1. / 3, 4096};
+  std::vector<double> all;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    TensorStatistics s{.max = odd[i % 12],
+                       .min = i == 2 ? -inf : odd[(i + 1) % 12],
+                       .mean = i == 3 ? nan : odd[(i + 2) % 12],
+                       .norm = i == 4 ? inf : odd[(i + 3) % 12],
+                       .elements = i == 5 ? 0.0 : 6.0,
+                       .nan = 9007199254740992.0,
+                       .zeros = static_cast<double>(i)};
+    values[i].at = all.size();
+    values[i].has_exponents = i % 4 == 0;
+    all.resize(all.size() + kNumbers);
+    s.put(all.data() + values[i].at);
+    if (!values[i].has_exponents) continue;
+    const std::size_t counts = all.size();
+    all.resize(counts + kExponents);
+    if (i > 0) all[counts] = 2, all[counts + 127] = 1, all[counts + kExponents - 1] = 3;
+  }
+  return all;
+}
+
+std::string text_of(const nlohmann::ordered_json& json) {
+  return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+TEST(DumpText, IsThatOfTheJson) {
+  std::vector<LookedAt> values = values_of_every_kind();
+  const std::vector<double> all = numbers_of_every_kind(values);
+  for (const char* level : {"module", "op", "mix"})
+    for (const bool is_selected : {false, true}) {
+      const auto dump =
+          std::make_shared<Dump>(values, std::vector<DumpedModule>{{"m", "Linear"}}, level);
+      std::vector<bool> some(values.size(), !is_selected),
+          taken(dump->taken().size(), !is_selected);
+      some[3] = some[7] = true;
+      if (!taken.empty()) taken[0] = true;
+      dump->keep(some, taken);
+      const std::string text = DumpText(dump).of(all);
+      EXPECT_EQ(text, text_of(dump->numbers(all))) << level << is_selected;
+      for (const char* part : {"\"nan\"", "\"-inf\"", "null", "\"exponents\": {}", "[]", "-0.0"})
+        EXPECT_TRUE(is_selected || text.find(part) != std::string::npos) << part;
+    }
+}
+
+TEST(DumpText, HasWhatAStepAdds) {
+  std::vector<LookedAt> values = values_of_every_kind();
+  const std::vector<double> all = numbers_of_every_kind(values);
+  const auto dump = std::make_shared<Dump>(values, std::vector<DumpedModule>{}, "op");
+  std::vector<nlohmann::ordered_json> added(8);
+  added[6] = {{"data_name", "Torch.linear.0.forward.output.0.pt"}};
+  added[7] = {{"md5", "12ab"}};
+  const nlohmann::ordered_json training = {
+      {"loss", 0.1}, {"rates", {1e-3, nullptr}}, {"of", {{"x", {}}}}};
+  nlohmann::ordered_json want = dump->numbers(all);
+  want["task"] = "tensor";
+  want["dump_data_dir"] = "/a \"b\"/c";
+  auto& data = want["data"];
+  data["Torch.linear.0.forward"]["output"][0].update(added[6]);
+  data["Torch.layer_norm.0.forward"]["output"][0].update(added[7]);
+  data["Torch.layer_norm.0.forward"]["input_args"][0].update(added[6]);
+  want["training"] = training;
+  EXPECT_EQ(DumpText(dump).of(all, {"/a \"b\"/c", added, training}), text_of(want));
 }
 
 }  // namespace

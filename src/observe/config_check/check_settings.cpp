@@ -1,5 +1,8 @@
 // Hyper-parameters of two sides.
 #include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <set>
 #include <span>
 
 #include "base/text.h"
@@ -8,6 +11,7 @@
 #include "observe/config_check/setting_forms.h"
 #include "observe/config_check/setting_pairs.h"
 #include "observe/config_check/setting_values.h"
+#include "observe/config_check/unset_values.h"
 
 namespace aloft::config_check {
 
@@ -77,7 +81,34 @@ struct Context {
   bool follows_evaluations = false;
   bool has_batches = false;  // both sides': they say what the data is
   bool are_recipes = false;  // both: what is not there is not so
+  std::optional<std::int64_t> update =
+      {};  // how many examples an update has, on both sides as many
 };
+
+// How many examples an update has, over its micro-batches; nothing where a side does not say it.
+std::optional<std::int64_t> examples_an_update(const std::vector<Setting>& settings) {
+  constexpr std::string_view kParts[] = {"batch_size", "gradient_accumulation_steps"};
+  constexpr std::int64_t kMost = 1 << 30;
+  std::int64_t all = 1;
+  for (const std::string_view name : kParts) {
+    const auto it =
+        std::ranges::find(settings, name, [](const Setting& s) { return common_name(s.key); });
+    std::string text = it == settings.end() ? "" : value_text(*it);
+    if (it == settings.end())
+      if (const auto taken = default_of(settings, {std::string(name), nullptr}))
+        text = std::string(taken->value);
+    const auto count = parse_int(text);
+    if (!count || *count < 1 || *count > kMost) return std::nullopt;
+    all *= *count;
+  }
+  return all;
+}
+
+// Whether two settings say how an update is cut into micro-batches.
+bool says_how_it_is_cut(const SettingPair& p) {
+  const std::string_view name = common_name(p.a->key);
+  return name == "batch_size" || name == "gradient_accumulation_steps";
+}
 
 // Where two settings differ: why that is harmless; "" where it is not, or is not known to be.
 std::string why_harmless(const SettingPair& p, const Context& c) {
@@ -120,17 +151,38 @@ std::string msprobe_word(const std::string& matched) {
   return matched.starts_with(kSimilar) ? "similarity:" + matched.substr(kSimilar.size()) : matched;
 }
 
+std::string as_written(const Setting& s) { return s.written.empty() ? value_text(s) : s.written; }
+
+// "null (1000)": as it is written, with what counts.
+std::string shown(const Setting& s) {
+  if (!s.decided_by.empty()) return s.written;
+  const std::string written = as_written(s), value = value_text(s);
+  return written == value ? value : written + " (" + value + ")";
+}
+
+// Of two settings of which one at least has no value of its own: what to see to.
+void judge_undecided(const SettingPair& p, Finding& f) {
+  if (common_name(p.a->key) == "seed") {
+    f.level = p.a->decided_by.empty() || p.b->decided_by.empty() ? Level::Error : Level::Warning;
+    f.advice = "without a seed each start draws other numbers: give both one";
+    return;
+  }
+  if (!p.a->decided_by.empty() && !p.b->decided_by.empty()) return;
+  const bool is_a = !p.a->decided_by.empty();
+  const Setting &open = is_a ? *p.a : *p.b, &other = is_a ? *p.b : *p.a;
+  f.level = Level::Warning;
+  f.advice = std::string(is_a ? "A" : "B") + "'s " + open.key + " is not set, " + open.decided_by +
+             " decides: see that it comes to " + value_text(other);
+}
+
 Finding finding_of(const SettingPair& p, const Context& c) {
   Finding f;
   f.matched = p.matched;
-  if (p.a) f.a_name = p.a->key, f.a_value = value_text(*p.a);
-  if (p.b) f.b_name = p.b->key, f.b_value = value_text(*p.b);
-  f.row = {"hyperparameters_" + c.file + ".json",
-           p.a ? f.a_name : "Only in comparison",
-           p.b ? f.b_name : "Only in benchmark",
-           f.a_value,
-           f.b_value,
-           msprobe_word(p.matched)};
+  if (p.a) f.a_name = p.a->key, f.a_value = shown(*p.a);
+  if (p.b) f.b_name = p.b->key, f.b_value = shown(*p.b);
+  f.row = {"hyperparameters_" + c.file + ".json", p.a ? f.a_name : "Only in comparison",
+           p.b ? f.b_name : "Only in benchmark",  p.a ? as_written(*p.a) : "",
+           p.b ? as_written(*p.b) : "",           msprobe_word(p.matched)};
   if (!p.a || !p.b) {
     const Setting& s = p.a ? *p.a : *p.b;
     if (is_harmless(s)) return f;
@@ -141,8 +193,18 @@ Finding finding_of(const SettingPair& p, const Context& c) {
                         : other + " does not say it: check what it is there";
     return f;
   }
+  if (!p.a->decided_by.empty() || !p.b->decided_by.empty()) {
+    judge_undecided(p, f);
+    return f;
+  }
   if (same_value(*p.a, *p.b)) return f;
   f.advice = why_harmless(p, c);
+  if (c.update && says_how_it_is_cut(p))
+    f.advice =
+        std::to_string(*c.update) +
+        " examples an update on both sides, cut into other micro-batches: sums are rounded "
+        "otherwise, and what is drawn or averaged within one (dropout, batch norms, means of "
+        "masked losses) may be other";
   // DeepSpeed's word for what the program that starts it fills in.
   constexpr std::string_view kAuto = "auto";
   if (f.advice.empty() && (f.a_value == kAuto || f.b_value == kAuto))
@@ -151,7 +213,32 @@ Finding finding_of(const SettingPair& p, const Context& c) {
   if (f.advice.empty()) f.advice = perhaps_harmless(*p.a);
   if (f.advice.empty()) f.advice = perhaps_harmless(*p.b);
   f.level = f.advice.empty() ? Level::Error : Level::Warning;
-  if (f.advice.empty()) f.advice = advice_of(p, f.a_value, f.b_value, c);
+  if (f.advice.empty()) f.advice = advice_of(p, value_text(*p.a), value_text(*p.b), c);
+  for (const Setting* const s : {p.a, p.b})
+    if (!s->note.empty()) f.advice += std::string(s == p.a ? "; A's " : "; B's ") + s->note;
+  return f;
+}
+
+// What one side alone says; nothing where that is none, or a default that nobody has set. Where the
+// other's program is known, what it takes says whether the two are one.
+std::optional<Finding> finding_of_one(const SettingPair& p, const Context& c,
+                                      const std::vector<Setting>& a,
+                                      const std::vector<Setting>& b) {
+  const Setting& s = p.a ? *p.a : *p.b;
+  if (!s.decided_by.empty() || is_none(s)) return std::nullopt;
+  const auto other = default_of(p.a ? b : a, s);
+  bool is_same = false;
+  if (other) {
+    Setting taken{s.key, other->value};
+    taken.is_untyped = true;
+    is_same = same_value(s, taken);
+  }
+  if (s.is_default && (!other || is_same)) return std::nullopt;
+  Finding f = finding_of(p, c);
+  if (!other) return f;
+  f.level = is_same ? Level::Pass : Level::Warning;
+  f.advice = std::string(p.a ? "B" : "A") + " does not say it: " + std::string(other->program) +
+             " takes " + std::string(other->value) + " unless it is told";
   return f;
 }
 
@@ -197,19 +284,27 @@ Section check_settings(const Side& a, const Side& b) {
   for (const auto& [file, settings] : a.settings) {
     const auto other = b.settings.find(file);
     if (other == b.settings.end()) continue;
-    const Context c{file, follows_evaluations(settings) || follows_evaluations(other->second),
-                    !a.batches.empty() && !b.batches.empty(),
-                    is_of_recipe(settings) && is_of_recipe(other->second)};
+    Context c{file, follows_evaluations(settings) || follows_evaluations(other->second),
+              !a.batches.empty() && !b.batches.empty(),
+              is_of_recipe(settings) && is_of_recipe(other->second)};
     auto [ours, theirs] = in_one_form(settings, other->second);
+    c.update = examples_an_update(ours);
+    if (c.update != examples_an_update(theirs)) c.update.reset();
     if (const auto types = take_compute_types(ours, theirs))
       section.findings.push_back(finding_of(*types, file));
     if (const auto warmups = take_warmups(ours, theirs))
       section.findings.push_back(finding_of(*warmups, file));
-    for (const SettingPair& p : pair_settings(ours, theirs)) {
-      const Setting* const alone = !p.a ? p.b : !p.b ? p.a : nullptr;
-      if (alone && alone->is_default) continue;  // that side was not told anything either
-      section.findings.push_back(finding_of(p, c));
-    }
+    const std::vector<SettingPair> pairs = pair_settings(ours, theirs);
+    std::set<std::string> said;  // with what it decides
+    for (const SettingPair& p : pairs)
+      if (p.a && p.b)
+        for (const Setting* const s : {p.a, p.b}) said.insert(s->decided_by);
+    for (const SettingPair& p : pairs)
+      if (p.a && p.b)
+        section.findings.push_back(finding_of(p, c));
+      else if (!said.contains(said_by(p.a ? *p.a : *p.b)))
+        if (auto one = finding_of_one(p, c, settings, other->second))
+          section.findings.push_back(std::move(*one));
   }
   return section;
 }

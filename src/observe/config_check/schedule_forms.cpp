@@ -25,19 +25,23 @@ constexpr std::string_view kShareOfDecay = "lr_warmup_fraction";
 // Steps beyond this are no count of them.
 constexpr double kMostSteps = 1e15;
 
-bool is_share(const Setting& s) {
-  return std::ranges::find(kShares, std::string_view(last_part(s.key))) != std::end(kShares);
-}
-
 std::optional<double> number_of(const Setting& s) {
   const auto value = parse_double(value_text(s));
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
+// A share by its name; transformers 5 takes its warmup_steps for one, too, where they are below 1.
+bool is_share(const Setting& s) {
+  const std::string name = last_part(s.key);
+  if (name == "warmup_steps") return number_of(s) > 0.0 && number_of(s) < 1.0;
+  return std::ranges::find(kShares, std::string_view(name)) != std::end(kShares) && number_of(s);
+}
+
 // The number that a setting of that common name has; nothing where there is none above 0.
 const Setting* find_positive(const std::vector<Setting>& settings, std::string_view name) {
   const auto it = std::ranges::find_if(settings, [&](const Setting& s) {
-    return common_name(s.key) == name && number_of(s).value_or(0) > 0;
+    return common_name(s.key) == name && s.decided_by.empty() && !is_share(s) &&
+           number_of(s).value_or(0) > 0;
   });
   return it == settings.end() ? nullptr : &*it;
 }
@@ -95,16 +99,23 @@ std::string plain_schedule(std::string_view name) {
 }
 
 std::optional<Warmups> take_warmups(std::vector<Setting>& a, std::vector<Setting>& b) {
-  const bool says_a = find_share(a) != nullptr, says_b = find_share(b) != nullptr;
-  if (says_a == says_b) return std::nullopt;
+  if (!find_share(a) && !find_share(b)) return std::nullopt;
   auto x = warmup_of(a), y = warmup_of(b);
   if (!x || !y) return std::nullopt;
+  // Two shares of one name are numbers like others, where no steps come before them.
+  if (is_share(x->said) && is_share(y->said) && last_part(x->said.key) == last_part(y->said.key))
+    return std::nullopt;
   for (std::vector<Setting>* const side : {&a, &b})
     std::erase_if(*side,
                   [](const Setting& s) { return is_share(s) || common_name(s.key) == kWarmup; });
   Warmups both{std::move(x->said), std::move(y->said), x->text, y->text, std::nullopt};
   if (x->steps && y->steps) {
     both.are_equal = *x->steps == *y->steps;
+    return both;
+  }
+  // A share of however many steps is one step at least.
+  if (x->steps == 0.0 || y->steps == 0.0 || (!x->steps && !y->steps)) {
+    both.are_equal = !x->steps && !y->steps && *number_of(both.a) == *number_of(both.b);
     return both;
   }
   const bool is_a = !x->steps;  // whose share is of nobody knows how many steps

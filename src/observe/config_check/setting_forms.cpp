@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "observe/config_check/setting_pairs.h"
 #include "observe/config_check/setting_values.h"
+#include "observe/config_check/unset_values.h"
 
 namespace aloft::config_check {
 
@@ -70,14 +71,6 @@ std::string value_below(const std::vector<Setting>& settings, std::string_view k
   for (const Setting& s : settings)
     if (s.key == key) return value_text(s);
   return "";
-}
-
-// Where a recipe leaves it to its length how long the rate falls, that is what it says.
-void say_decay_steps(std::vector<Setting>& recipe) {
-  const std::string steps = value_below(recipe, "train.steps");
-  for (Setting& s : recipe)
-    if (s.key == "schedule.steps" && s.value == 0 && !steps.empty() && steps != "0")
-      s.value = parse_int(steps).value_or(0);
 }
 
 bool has_no_low_type(const std::vector<Setting>& recipe) {
@@ -156,7 +149,9 @@ std::pair<std::vector<Setting>, std::vector<Setting>> in_one_form(const std::vec
         return !s.is_read || (s.key == "train.epochs" && s.value == 0);
       });
   auto& [x, y] = both;
-  if (is_of_recipe(a) != is_of_recipe(b)) say_decay_steps(is_of_recipe(a) ? x : y);
+  // Recipes say what is not set alike.
+  if (!is_of_recipe(a) || !is_of_recipe(b))
+    for (std::vector<Setting>* side : {&x, &y}) *side = with_values_that_count(*side);
   if (is_of_recipe(a) && is_of_recipe(b) && (has_no_low_type(a) || has_no_low_type(b)))
     for (std::vector<Setting>* side : {&x, &y})
       std::erase_if(*side, [](const Setting& s) { return s.key == "precision.type"; });

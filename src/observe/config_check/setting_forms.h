@@ -16,9 +16,9 @@ namespace aloft::config_check {
 bool is_of_recipe(const std::vector<Setting>& settings);
 
 // Two sides' settings, ready to be paired: of a recipe without the keys that nothing reads, where
-// the other side is none, and with the steps of its schedule, which may be those of the run;
-// without the low type of two recipes of which one has none (O0); `betas` by their numbers where
-// the other side says beta1 and beta2.
+// the other side is none; with the values that count where one says that nothing is set
+// (unset_values.h); without the low type of two recipes of which one has none (O0); `betas` by
+// their numbers where the other side says beta1 and beta2.
 std::pair<std::vector<Setting>, std::vector<Setting>> in_one_form(const std::vector<Setting>& a,
                                                                   const std::vector<Setting>& b);
 

@@ -24,6 +24,9 @@ struct Setting {
   bool is_untyped = false;  // a text of a script, which says a number no other way
   bool is_quoted = false;   // one of a script that has blanks, and is one word all the same
   bool is_read = true;      // false of a recipe's key that nothing reads, as the recipe stands
+  // Of a value that is not the one that counts (unset_values.h): what stood there; who has it,
+  // where that is not known, "num_train_epochs = 3"; why.
+  std::string written = {}, decided_by = {}, note = {};
 };
 
 // What a step is given, or has as weights: tensors in their order.

@@ -1,7 +1,6 @@
 #include "observe/probe/dump.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "observe/probe/record.h"
 #include "observe/probe/tap_words.h"
 
 namespace aloft::probe {
@@ -22,30 +22,10 @@ constexpr std::string_view kForward = ".forward", kBackward = ".backward";
 constexpr std::string_view kParametersGrad = ".parameters_grad",
                            kParametersUpdate = ".parameters_update";
 
-Json number(double v) {
-  if (std::isnan(v)) return "nan";
-  if (std::isinf(v)) return v > 0 ? "inf" : "-inf";
-  return v;
-}
-
 // Adds a key that is not there yet: nlohmann's ordered object would compare it with all others.
 void append(Json& object, std::string key, Json value) {
   auto& members = object.get_ref<Json::object_t&>();
   members.Json::object_t::Container::emplace_back(std::move(key), std::move(value));
-}
-
-// Of no elements there are no numbers, as msprobe has it.
-Json number_of(const TensorStatistics& s, double v) {
-  return s.elements > 0 ? number(v) : Json(nullptr);
-}
-
-// How many elements have which exponent, of those that some have: "-127" are all smaller, zeros
-// included, "128" those that are not finite.
-Json exponents_in(const std::vector<std::int64_t>& counts) {
-  Json own = Json::object();
-  for (std::size_t e = 0; e < counts.size(); ++e)
-    if (counts[e] > 0) own[std::to_string(static_cast<int>(e) - 127)] = counts[e];
-  return own;
 }
 
 bool has_part(std::string_view entry, std::string_view part) {
@@ -83,46 +63,10 @@ std::string_view parent_of(std::string_view path) {
 
 }  // namespace
 
-std::string torch_name(DType t) {
-  switch (t) {
-    case DType::F64:
-      return "torch.float64";
-    case DType::BF16:
-      return "torch.bfloat16";
-    case DType::F16:
-      return "torch.float16";
-    default:
-      return "torch.float32";
-  }
-}
-
 bool is_of_library(std::string_view file) {
   constexpr std::string_view kHere = __FILE__, kOwn = "observe/probe/dump.cpp";
   static_assert(kHere.ends_with(kOwn));
   return file.starts_with(kHere.substr(0, kHere.size() - kOwn.size()));
-}
-
-Json record_of(const LookedAt& value, std::span<const double> all, bool requires_grad) {
-  const TensorStatistics s = statistics_of(value, all);
-  const auto count = [](double v) { return static_cast<std::int64_t>(v); };
-  Json record = Json::object();
-  record.get_ref<Json::object_t&>().reserve(16);
-  append(record, "type", "torch.Tensor");
-  append(record, "dtype", torch_name(value.type.dtype));
-  append(record, "shape", shape_of(value, s));
-  append(record, "Max", number_of(s, s.max));
-  append(record, "Min", number_of(s, s.min));
-  append(record, "Mean", number_of(s, s.mean));
-  append(record, "Norm", number_of(s, s.norm));
-  append(record, "requires_grad", requires_grad);
-  append(record, "nan", count(s.nan));
-  append(record, "inf", count(s.positive_inf));
-  append(record, "-inf", count(s.negative_inf));
-  append(record, "zeros", count(s.zeros));
-  append(record, "underflowed", count(s.underflowed));
-  append(record, "saturated", count(s.saturated));
-  if (value.has_exponents) append(record, "exponents", exponents_in(exponents_of(value, all)));
-  return record;
 }
 
 Dump::Dump(std::vector<LookedAt> values, const std::vector<DumpedModule>& modules,
@@ -311,21 +255,34 @@ std::string Dump::data_name(std::size_t i) const {
                                       places_.begin() + static_cast<std::ptrdiff_t>(i), is_before));
 }
 
-nlohmann::ordered_json Dump::numbers(std::span<const double> all, const Add& add) const {
-  return with_records("statistics", [&](std::size_t i) {
-    Json record = record_of(values_[i], all, places_[i].requires_grad);
-    if (add) add(i, record);
-    return record;
+nlohmann::ordered_json Dump::numbers(std::span<const double> all) const {
+  return with_records("statistics", [&](std::size_t i, bool requires_grad) {
+    return record_of(values_[i], all, requires_grad);
   });
 }
 
 nlohmann::ordered_json Dump::structure() const {
-  return with_records("structure", [&](std::size_t i) {
+  return with_records("structure", [&](std::size_t i, bool requires_grad) {
     return Json{{"type", "torch.Tensor"},
                 {"dtype", torch_name(values_[i].type.dtype)},
                 {"shape", values_[i].type.shape.max_extents()},
-                {"requires_grad", places_[i].requires_grad}};
+                {"requires_grad", requires_grad}};
   });
+}
+
+nlohmann::ordered_json Dump::outline() const {
+  return with_records("statistics", [](std::size_t i, bool requires_grad) {
+    return Json(2 * i + (requires_grad ? 1 : 0));
+  });
+}
+
+nlohmann::ordered_json Dump::head(const char* task) const {
+  return {{"task", task},
+          {"level", level_ == "module" ? "L0"
+                    : level_ == "op"   ? "L1"
+                                       : "mix"},
+          {"framework", "pytorch"},
+          {"dump_data_dir", nullptr}};
 }
 
 nlohmann::ordered_json Dump::with_records(const char* task, const RecordAt& record_at) const {
@@ -342,7 +299,7 @@ nlohmann::ordered_json Dump::with_records(const char* task, const RecordAt& reco
   for (std::size_t i = 0; i < values_.size(); ++i) {
     if (!chosen_[i]) continue;
     const Place& place = places_[i];
-    Json record = record_at(i);
+    Json record = record_at(i, place.requires_grad);
     Json& entry = *content_of(place.entry);
     if (place.list.empty())
       entry[place.parameter] = Json::array({std::move(record)});
@@ -355,13 +312,8 @@ nlohmann::ordered_json Dump::with_records(const char* task, const RecordAt& reco
   Json data = Json::object();
   for (std::size_t i = 0; i < entries_.size(); ++i)
     append(data, entries_[i], std::move(contents[i]));
-  Json dump = {{"task", task},
-               {"level", level_ == "module" ? "L0"
-                         : level_ == "op"   ? "L1"
-                                            : "mix"},
-               {"framework", "pytorch"},
-               {"dump_data_dir", nullptr},
-               {"data", std::move(data)}};
+  Json dump = head(task);
+  append(dump, "data", std::move(data));
   if (Json names = taps(); !names.empty()) dump["taps"] = std::move(names);
   return dump;
 }
@@ -376,12 +328,9 @@ void Dump::put_taken(const ContentOf& content_of, const RecordAt& record_at) con
     Json& list = (*content)[t.list];
     while (list.size() < t.number) list.push_back(nullptr);
     if (!chosen_taken_[i]) continue;
-    Json record;
-    if (t.value) {
-      record = record_at(*t.value);
-      if (t.list == "input") record["requires_grad"] = false;
-    }
-    list.push_back(std::move(record));
+    const bool is_gradient = t.list == "input";
+    list.push_back(t.value ? record_at(*t.value, !is_gradient && places_[*t.value].requires_grad)
+                           : Json());
   }
 }
 

@@ -22,14 +22,6 @@ struct DumpedModule {
   std::string kind;  // "Linear"; empty of a class that does not say
 };
 
-// "torch.float32", as files of PyTorch name a type of floats.
-std::string torch_name(DType t);
-
-// A value's record: the keys that msprobe reads, in its order, then those that it has no name for.
-// A number that JSON has none for is text: "nan", "inf".
-nlohmann::ordered_json record_of(const LookedAt& value, std::span<const double> all,
-                                 bool requires_grad);
-
 // Whether a source file is one of Aloft itself, which calls the models of recipes: its lines say
 // nothing about anybody's program.
 bool is_of_library(std::string_view file);
@@ -56,12 +48,16 @@ class Dump {
   // any.
   void keep(const std::vector<bool>& chosen, const std::vector<bool>& taken);
 
-  // Of a step that left these numbers. A number that JSON has none for is text: "nan", "inf".
-  // `add`, where it is given, adds to the record of value number `i`.
-  using Add = std::function<void(std::size_t i, nlohmann::ordered_json& record)>;
-  nlohmann::ordered_json numbers(std::span<const double> all, const Add& add = {}) const;
+  // Of a step that left these numbers, with records as record.h has them. Files are written by
+  // DumpText (dump_text.h), which has the same text.
+  nlohmann::ordered_json numbers(std::span<const double> all) const;
   // Of no step: types and shapes alone, with lengths as long as they may be.
   nlohmann::ordered_json structure() const;
+  // The same with a number for each record: twice that of its value, and one more where the record
+  // says requires_grad. It has no other numbers.
+  nlohmann::ordered_json outline() const;
+  // What stands before the entries.
+  nlohmann::ordered_json head(const char* task) const;
   nlohmann::ordered_json construct() const;  // the same for every step, as
   nlohmann::ordered_json stack() const;      // this
 
@@ -81,7 +77,7 @@ class Dump {
     std::string entry, list, parameter = {};
     bool requires_grad = false;
   };
-  using RecordAt = std::function<nlohmann::ordered_json(std::size_t i)>;
+  using RecordAt = std::function<nlohmann::ordered_json(std::size_t i, bool requires_grad)>;
   nlohmann::ordered_json with_records(const char* task, const RecordAt& record_at) const;
   // Of an entry; null where it is not written.
   using ContentOf = std::function<nlohmann::ordered_json*(const std::string& entry)>;

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "observe/probe/dump.h"
+#include "observe/probe/record.h"
 #include "observe/probe/tap_words.h"
 
 namespace aloft::probe {
