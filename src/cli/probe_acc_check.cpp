@@ -9,6 +9,7 @@
 
 #include "base/output.h"
 #include "base/text.h"
+#include "cli/made_folder.h"
 #include "cli/shared_options.h"
 #include "cli/table.h"
 #include "train/acc_check.h"
@@ -76,6 +77,7 @@ std::string text_of_unjudged(const CheckedDump& dump) {
 }
 
 ExitCode check(const Options& o) {
+  refuse_folder_of_others(o.out);
   const CheckedDump dump = check_calls(o.dump, o.list);
   const std::vector<CheckedCall>& calls = dump.calls;
   write_checked(dump, o.out);

@@ -17,6 +17,7 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/config_side.h"
+#include "cli/made_folder.h"
 #include "cli/option_checks.h"
 #include "cli/shared_options.h"
 #include "cli/table.h"
@@ -195,6 +196,7 @@ ExitCode check(const Options& o) {
   if (o.b.empty())
     throw UserError("E0700", "there is nothing to compare with")
         .need("a second side, or --pack FILE.zip");
+  refuse_folder_of_others(o.out);
   const checks::Side b = side_of(o.b, side_options);
   std::vector<Section> sections = checks::check_sides(a, b);
   std::erase_if(sections, [&](const Section& s) { return !side_options.checks.contains(s.name); });

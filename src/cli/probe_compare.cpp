@@ -26,22 +26,6 @@ struct Options {
   bool is_strict = false, xlsx = false, as_json = false;
 };
 
-// Results among a model's files, or a run's, would be taken for a part of it.
-void refuse_folder_of_others(const Path& out) {
-  const auto is_of_model = [&] {  // msprobe has a config.json, too
-    const nlohmann::json config = parse_json(read_file(out / "config.json"));
-    return !config.is_object() || !config.contains("dump_path");
-  };
-  for (const char* file : {"config.json", "model.safetensors", "model.safetensors.index.json",
-                           "run.json", "manifest.json"})
-    if (path_exists(out / file) && (file != std::string_view("config.json") || is_of_model()))
-      throw UserError("E0820", "the folder of the results is that of a model or of a run")
-          .at(out.string())
-          .saw(file)
-          .need("a folder of their own")
-          .advice("-o compared, or another one");
-}
-
 using Results = std::vector<aloft::compare::StepResult>;
 
 // What the text says, of one step as of several.
@@ -69,7 +53,7 @@ void print_text(const Options& o, const Results& results, const std::string& alo
 
 // `alone`: the steps and processes that were not compared.
 Results results_of(const Options& o, std::string& alone) {
-  const MadeFolder made(o.out);
+  MadeFolder made(o.out);
   try {
     return aloft::compare::compare_runs({o.npu, o.bench, o.out, o.map, o.xlsx}, &alone);
   } catch (...) {  // no empty folder is left
@@ -79,7 +63,6 @@ Results results_of(const Options& o, std::string& alone) {
 }
 
 ExitCode compare(const Options& o) {
-  refuse_folder_of_others(o.out);
   std::string alone;
   const Results results = results_of(o, alone);
   if (o.as_json)

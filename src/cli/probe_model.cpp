@@ -115,7 +115,7 @@ ExitCode probe_model(const ProbedModel& probed) {
   ProbeAnswer answer(probed.is_json);
   answer.set("out", probed.out);
   answer.set("task", probed.probe.task);
-  const MadeFolder made(probed.out);
+  MadeFolder made(probed.out);
   try {
     look_into(probed, answer);
   } catch (...) {

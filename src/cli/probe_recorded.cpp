@@ -90,7 +90,7 @@ class Recorded {
     const InterruptScope interrupts("no step was made again, nothing was written");
     if (!o_.quiet && is_terminal(Output::Err)) InterruptScope::answer();
     progress_.show(0, at_.back() + 1, "opening the run", 0);
-    const MadeFolder made(asked_.out);
+    MadeFolder made(asked_.out);
     try {
       make_steps(folder);
     } catch (...) {  // what is not whole is not in the way

@@ -119,7 +119,7 @@ class RecipeRun {
         asked_(asked_of(o)),
         recipe_(recipe()),
         whole_(asked_.out),
-        run_(Path(asked_.out) / "run") {}
+        had_run_(path_exists(Path(asked_.out) / "run")) {}
 
   ExitCode make() {
     TrainOptions t;
@@ -180,8 +180,9 @@ class RecipeRun {
 
   Path overflows() const { return Path(asked_.out) / "overflow.json"; }
   bool is_found() const { return recipe_.probe.task == "overflow" && path_exists(overflows()); }
-  void take_away() const {
-    run_.take_away();
+  void take_away() {
+    std::error_code failed;
+    if (!had_run_) std::filesystem::remove_all(Path(asked_.out) / "run", failed);
     whole_.take_away();
   }
 
@@ -227,7 +228,8 @@ class RecipeRun {
   ProbeAnswer answer_;
   const AskedOfProbe asked_;
   const Recipe recipe_;
-  const MadeFolder whole_, run_;
+  MadeFolder whole_;
+  const bool had_run_;
   SeenSteps seen_{recipe_.probe};
 };
 

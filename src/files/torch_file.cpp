@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <iterator>
 #include <map>
 
@@ -111,6 +112,12 @@ class PickleReader {
       file_.nodes_[into].items.emplace_back(keys_and_values[i], keys_and_values[i + 1]);
     stack_.push_back(into);
   }
+  void append_to_top(const std::vector<Value>& values) {
+    const Value into = pop();
+    if (file_.nodes_[into].kind == Kind::List)
+      file_.nodes_[into].parts.insert(file_.nodes_[into].parts.end(), values.begin(), values.end());
+    stack_.push_back(into);
+  }
   void put_one_into_top() {
     const Value value = pop(), key = pop();
     put_into_top({key, value});
@@ -210,14 +217,15 @@ const PickleReader::Instruction PickleReader::kInstructions[] = {
     {0x8c, [](PickleReader& r) { r.push_word(r.take_text(r.take(1))); }},
     {'U', [](PickleReader& r) { r.push_word(r.take_text(r.take(1))); }},
     {'T', [](PickleReader& r) { r.push_word(r.take_text(r.take(4))); }},
-    // Bytes, None, lists and sets: not known.
+    // Lists.
+    {']', [](PickleReader& r) { r.push(Kind::List); }},
+    {'a', [](PickleReader& r) { const Value v = r.pop(); r.append_to_top({v}); }},
+    {'e', [](PickleReader& r) { r.append_to_top(r.pop_to_mark()); }},
+    // Bytes, None and sets: not known.
     {'C', [](PickleReader& r) { r.take_text(r.take(1)), r.push(Kind::Other); }},
     {'B', [](PickleReader& r) { r.take_text(r.take(4)), r.push(Kind::Other); }},
     {'N', [](PickleReader& r) { r.push(Kind::Other); }},
-    {']', [](PickleReader& r) { r.push(Kind::Other); }},
     {0x8f, [](PickleReader& r) { r.push(Kind::Other); }},
-    {'a', [](PickleReader& r) { r.pop(); }},          // an element of the list below it
-    {'e', [](PickleReader& r) { r.pop_to_mark(); }},  // elements
     {0x90, [](PickleReader& r) { r.pop_to_mark(); }},
     // Tuples, which arguments are.
     {')', [](PickleReader& r) { r.push_tuple({}); }},
@@ -261,6 +269,8 @@ TorchFile TorchFile::parse(Bytes file, const std::string& name) {
   if (is_zip(file)) {
     const std::optional<Bytes> inside = zip_entry(file, "/data.pkl", name);
     if (!inside) refuse(name, "a zip file without a data.pkl that is not compressed");
+    if (const auto order = zip_entry(file, "/byteorder", name); order && text(*order) != "little")
+      refuse(name, "elements whose highest byte comes first (byteorder)");
     pickle = *inside;
   }
   PickleReader reader(pickle, name);
@@ -288,6 +298,24 @@ std::vector<std::string_view> TorchFile::keys(Value v) const {
   return words;
 }
 
+std::vector<TorchFile::Member> TorchFile::members(Value v) const {
+  std::vector<Member> all;
+  const Node& node = nodes_[v];
+  for (const auto& [k, value] : node.items) {
+    const Node& key = nodes_[k];
+    const bool is_whole = key.kind == Kind::Number && std::abs(key.number) <= 0x1p53 &&
+                          std::trunc(key.number) == key.number;
+    all.push_back({key.kind == Kind::Word ? key.word
+                   : is_whole             ? std::to_string(static_cast<std::int64_t>(key.number))
+                                          : std::string(),
+                   value});
+  }
+  const bool is_list = node.kind == Kind::List || node.kind == Kind::Tuple;
+  for (std::size_t i = 0; i < node.parts.size() && (is_list || node.kind == Kind::Call); ++i)
+    all.push_back({is_list ? std::to_string(i) : std::string(), node.parts[i]});
+  return all;
+}
+
 std::optional<double> TorchFile::number(Value v) const {
   if (nodes_[v].kind != Kind::Number) return std::nullopt;
   return nodes_[v].number;
@@ -298,19 +326,31 @@ std::string_view TorchFile::built_by(Value v) const {
 }
 
 std::optional<TorchFile::Tensor> TorchFile::tensor(Value v) const {
-  if (nodes_[v].kind == Kind::Call && nodes_[v].word == "torch._utils _rebuild_parameter" &&
-      !nodes_[v].parts.empty())
-    v = nodes_[v].parts[0];
-  const Node& call = nodes_[v];
-  if (call.kind != Kind::Call || call.word != "torch._utils _rebuild_tensor_v2" ||
-      call.parts.size() < 4)
-    return std::nullopt;
+  constexpr int kDeepest = 4;  // a parameter, of a class of its own, with attributes
+  for (int depth = 0; depth < kDeepest && nodes_[v].kind == Kind::Call; ++depth) {
+    std::string_view function = nodes_[v].word;
+    const std::vector<Value>* arguments = &nodes_[v].parts;
+    // (function, class, its arguments, attributes)
+    if (function == "torch._tensor _rebuild_from_type_v2" && arguments->size() >= 3) {
+      const Node &own = nodes_[(*arguments)[0]], &its = nodes_[(*arguments)[2]];
+      if (own.kind != Kind::Named || its.kind != Kind::Tuple) return std::nullopt;
+      function = own.word, arguments = &its.parts;
+    }
+    if (function == "torch._utils _rebuild_tensor_v2") return dense(*arguments);
+    if (function != "torch._utils _rebuild_parameter" || arguments->empty()) return std::nullopt;
+    v = (*arguments)[0];
+  }
+  return std::nullopt;
+}
+
+std::optional<TorchFile::Tensor> TorchFile::dense(const std::vector<Value>& arguments) const {
+  if (arguments.size() < 4) return std::nullopt;
   // Behind shape, strides and what backward passes need: that the elements are to be negated or
   // conjugated, in a dictionary.
   constexpr std::size_t kNotes = 6;
-  if (call.parts.size() > kNotes && !nodes_[call.parts[kNotes]].items.empty()) return std::nullopt;
+  if (arguments.size() > kNotes && !nodes_[arguments[kNotes]].items.empty()) return std::nullopt;
   // ("storage", class, key, device, elements), where they begin, shape, strides.
-  const Node& stored = nodes_[call.parts[0]];
+  const Node& stored = nodes_[arguments[0]];
   if (stored.kind != Kind::Stored || stored.parts.size() < 5) return std::nullopt;
   Tensor t;
   t.storage = nodes_[stored.parts[1]].word;
@@ -322,11 +362,11 @@ std::optional<TorchFile::Tensor> TorchFile::tensor(Value v) const {
       return std::nullopt;
     return static_cast<std::int64_t>(node.number);
   };
-  const auto begin = whole(call.parts[1]);
+  const auto begin = whole(arguments[1]);
   if (!begin) return std::nullopt;
   t.begin = *begin;
   for (const auto& [part, list] : {std::pair{2, &t.shape}, std::pair{3, &t.strides}})
-    for (const Value n : nodes_[call.parts[static_cast<std::size_t>(part)]].parts) {
+    for (const Value n : nodes_[arguments[static_cast<std::size_t>(part)]].parts) {
       const auto extent = whole(n);
       if (!extent) return std::nullopt;
       list->push_back(*extent);

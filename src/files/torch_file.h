@@ -31,6 +31,13 @@ class TorchFile {
   std::optional<Value> find(Value v, std::string_view key) const;
   // The keys of a dictionary that are words, as long as this lives.
   std::vector<std::string_view> keys(Value v) const;
+  // What it holds, in its order: of a dictionary by its keys, of a list or a tuple by places; of
+  // keys that are neither words nor whole numbers, and of what is made by a call, no name.
+  struct Member {
+    std::string name;
+    Value value = 0;
+  };
+  std::vector<Member> members(Value v) const;
   // A tensor that was saved: which elements it has of a storage, a file beside the pickle.
   struct Tensor {
     std::string storage;  // the class that holds its elements: "torch FloatStorage"
@@ -55,6 +62,7 @@ class TorchFile {
     Dict,
     OrderedDict,  // the class
     Tuple,
+    List,
     Named,   // a function or class, "module name"
     Call,    // of one, with its arguments
     Stored,  // what lies beside the pickle
@@ -66,6 +74,8 @@ class TorchFile {
     std::vector<std::pair<Value, Value>> items = {};
     std::vector<Value> parts = {};
   };
+  std::optional<Tensor> dense(const std::vector<Value>& arguments) const;
+
   std::vector<Node> nodes_;
   Value root_ = 0;
 };

@@ -110,10 +110,12 @@ void Optimizer::take(std::size_t at, const VariablePtr& p) {
 VariablePtr Optimizer::new_state(std::size_t k, const Variable& p, bool is_rest) const {
   const optim::FormulaRecord& formula = *spec().rule.formula;
   const Shape shape = formula.state_shape(k, p.type.shape, is_rest);
-  const TensorType type = type_of(spec().states, shape);
+  const bool is_of_tensor = static_cast<int>(k) >= formula.element_states();
+  const StateFormat format = is_of_tensor ? StateFormat::F32 : spec().states;
+  const TensorType type = type_of(format, shape);
   const VariablePtr state =
       new_variable(moment_name(k, p), type.dtype, type.shape, StateClass::Optimizer);
-  if (spec().states == StateFormat::Block8)
+  if (format == StateFormat::Block8)
     state->layout = formula.is_not_negative(k) ? Layout::BlocksNotNegative : Layout::Blocks;
   return state;
 }

@@ -83,7 +83,7 @@ void infer_operands(const UpdateLayout& l, const Ints& decay, Infer& c) {
     else if (l.has_master())
       need_like(c, l.master_of(i), l.parameter(i), DType::F32, "master");
     for (int w = 0; w < l.states; ++w) {
-      const TensorType need = type_of(l.state_format, c.shape(l.parameter(i)));
+      const TensorType need = l.state_type(w, c.shape(l.parameter(i)));
       c.check(c.in(l.state(w, i)) == need, "a state is " + c.in(l.state(w, i)).str(), need.str());
     }
   }
@@ -130,14 +130,7 @@ class Evaluation {
 
   void update(int sums) const {
     for (int i = 0; i < layout_.count; ++i) {
-      optim::TensorNumbers tensor = {};
-      if (sums > 0) {
-        std::vector<double> own;
-        for (int k = 0; k < sums; ++k)
-          own.push_back(c_.in[layout_.sums()][std::int64_t{i} * sums + k]);
-        tensor = formula_->tensor_numbers(own, numbers_, decays(i));
-      }
-      update_tensor(i, tensor);
+      update_tensor(i, sums > 0 && applies_ ? tensor_numbers(i, sums) : optim::TensorNumbers());
     }
   }
 
@@ -155,13 +148,26 @@ class Evaluation {
  private:
   bool decays(int i) const { return attrs_.decay[i] != 0 && attrs_.weight_decay != 0; }
 
+  // States of the whole tensor are written with them.
+  optim::TensorNumbers tensor_numbers(int i, int sums) const {
+    std::vector<double> own;
+    for (int k = 0; k < sums; ++k) own.push_back(c_.in[layout_.sums()][std::int64_t{i} * sums + k]);
+    optim::TensorStates kept = {};
+    for (int w = layout_.element_states(), k = 0; w < layout_.states; ++w, ++k)
+      kept[k] = c_.in[layout_.state(w, i)][0];
+    const optim::TensorNumbers numbers = formula_->tensor_numbers(own, numbers_, decays(i), kept);
+    for (int w = layout_.element_states(), k = 0; w < layout_.states; ++w, ++k)
+      c_.out[layout_.new_state(w, i)][0] = kept[k];
+    return numbers;
+  }
+
   KeptState kept(int w) const {
     return {layout_.state_format, {!record_.is_not_negative(static_cast<std::size_t>(w))}};
   }
   using StateValues = std::array<std::vector<double>, optim::kMostStates>;
   StateValues states_of(int i) const {
     StateValues out;
-    for (int w = 0; w < layout_.states; ++w)
+    for (int w = 0; w < layout_.element_states(); ++w)
       out[w] = kept(w).read(c_.in[layout_.state(w, i)], c_.in[layout_.parameter(i)].numel());
     return out;
   }
@@ -183,7 +189,7 @@ class Evaluation {
     e.gradient = g[j] * c_.in[UpdateLayout::kMultiplier][0];
     if (attrs_.clip_value > 0)
       e.gradient = std::clamp<double>(e.gradient, -attrs_.clip_value, attrs_.clip_value);
-    for (int w = 0; w < layout_.states; ++w) e.state[w] = states[w][j];
+    for (int w = 0; w < layout_.element_states(); ++w) e.state[w] = states[w][j];
     return e;
   }
 
@@ -220,9 +226,9 @@ class Evaluation {
       after[j] = layout_.has_master() ? HostNumber(e.value) : to[j];
       if (layout_.is_split()) put_master(e.value, to, c_.out[layout_.new_master(i)], j);
       if (layout_.has_master() && !layout_.is_split()) c_.out[layout_.new_master(i)][j] = e.value;
-      for (int w = 0; w < layout_.states; ++w) states[w][j] = e.state[w];
+      for (int w = 0; w < layout_.element_states(); ++w) states[w][j] = e.state[w];
     }
-    for (int w = 0; w < layout_.states; ++w)
+    for (int w = 0; w < layout_.element_states(); ++w)
       kept(w).write(
           states[w], [&](std::int64_t j) { return bits(i, w, j); },
           c_.out[layout_.new_state(w, i)]);
@@ -270,6 +276,11 @@ std::vector<SampleInput> sample_inputs(const FormulaRecord& formula, const Updat
   else if (l.has_master())
     add(DType::F32, false);
   for (std::size_t k = 0; k < formula.states.size(); ++k) {
+    if (static_cast<int>(k) >= l.element_states()) {
+      for (int i = 0; i < l.count; ++i)
+        in.push_back({{}, Fill::Uniform, 0, 1, 1, DType::F32, true});
+      continue;
+    }
     if (l.state_format != StateFormat::Block8) {
       add(l.state_type(), formula.is_not_negative(k));
       continue;

@@ -12,7 +12,8 @@
 //
 // A master is f32 of the parameter's shape, or, where it is split, the u8 remainders that together
 // with the bf16 parameter are the same f32 (scalar/split_float.h). A state is f32 or bf16 of that
-// shape, or u8: its blocks (scalar/block_float.h). Statistics (types/statistics.h) are of what the
+// shape, or u8: its blocks (scalar/block_float.h). States of whole tensors are behind those of
+// elements, and f32[]. Statistics (types/statistics.h) are of what the
 // step adds to each tensor: its value behind the step less that before it, in f32, of the master
 // where there is one.
 #pragma once
@@ -72,7 +73,8 @@ struct UpdateLayout {
 
   int count = 0;                      // n
   std::optional<StateFormat> master;  // nothing: parameters are their own
-  int states = 0;
+  int states = 0;                     // of each tensor
+  int tensor_states = 0;              // the last of them: numbers of the whole tensor
   StateFormat state_format = StateFormat::F32;
   bool has_sums = false;
   bool has_random = false;  // states are low, or parameters are rounded at random
@@ -85,7 +87,12 @@ struct UpdateLayout {
 
   bool has_master() const { return master.has_value(); }
   bool is_split() const { return master == StateFormat::Split; }
+  int element_states() const { return states - tensor_states; }
   DType state_type() const { return type_of(state_format); }
+  // Of state `which`, of a parameter of this shape.
+  TensorType state_type(int which, const Shape& shape) const {
+    return which < element_states() ? type_of(state_format, shape) : TensorType{DType::F32, {}};
+  }
 
   int inputs() const {
     return kFirst + (2 + has_master() + states) * count + has_sums + has_random;
@@ -113,10 +120,11 @@ inline UpdateLayout update_layout(const UpdateAttrs& a, const optim::FormulaReco
   const bool is_random = a.rounding == name_of(Rounding::Stochastic);
   const bool fits = (a.master.empty() || master == F32 || master == Split) && kept &&
                     *kept != Split && (is_random || a.rounding == name_of(Rounding::Nearest));
-  const int states = static_cast<int>(formula.states.size());
-  UpdateLayout l{fits ? UpdateLayout::count_of(a.count) : -1, master, states, kept.value_or(F32)};
+  UpdateLayout l{fits ? UpdateLayout::count_of(a.count) : -1, master,
+                 static_cast<int>(formula.states.size()), formula.tensor_states,
+                 kept.value_or(F32)};
   l.has_sums = formula.sums > 0;
-  l.has_random = is_random || (states > 0 && l.state_format != F32);
+  l.has_random = is_random || (l.element_states() > 0 && l.state_format != F32);
   l.has_statistics = a.statistics;
   return l;
 }

@@ -54,7 +54,7 @@ std::optional<ValuesOfUpdate> values_of_update(Name op, const Attrs& attrs,
   for (int t = 0; t < l.count; ++t) {
     const HostArray& parameter = out[at(l.new_parameter(t))];
     if (l.is_split() && i == at(l.new_master(t))) return of_split_master(parameter, out[i]);
-    for (int w = 0; w < l.states && l.state_format == StateFormat::Block8; ++w)
+    for (int w = 0; w < l.element_states() && l.state_format == StateFormat::Block8; ++w)
       if (i == at(l.new_state(w, t)))
         return of_blocks(out[i], {!formula->is_not_negative(at(w))}, parameter);
   }

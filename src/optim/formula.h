@@ -21,6 +21,12 @@
 //
 // The sums are an instruction of their own, before the update: whoever holds a part of a tensor
 // adds its sums to those of the other parts.
+//
+// One that keeps numbers of each tensor from step to step (novograd.h) also has
+//
+//   kTensorStates     names of those, which are f32 in whatever format its other states are
+//   tensor_states()   their new values, from the sums, numbers() and their old values;
+//                     tensor_numbers() takes the new ones too
 #pragma once
 
 #include <array>
@@ -110,8 +116,21 @@ concept NeedsSums = requires {
 };
 
 template <class F>
+concept KeepsTensorStates = requires {
+  F::kTensorStates;
+};
+
+// Of an element.
+template <class F>
 constexpr int state_count() {
   return static_cast<int>(F::kStates.size());
+}
+template <class F>
+constexpr int tensor_state_count() {
+  if constexpr (KeepsTensorStates<F>)
+    return static_cast<int>(F::kTensorStates.size());
+  else
+    return 0;
 }
 template <class F>
 constexpr int number_count() {

@@ -22,7 +22,8 @@
 namespace aloft::optim {
 
 // More than any formula has.
-inline constexpr int kMostStates = 4, kMostNumbers = 16, kMostFlags = 4, kMostSums = 4;
+inline constexpr int kMostStates = 4, kMostNumbers = 16, kMostFlags = 4, kMostSums = 4,
+                     kMostTensorStates = 2;
 
 // numbers() and flags() of a step.
 struct StepNumbers {
@@ -30,6 +31,7 @@ struct StepNumbers {
   std::array<bool, kMostFlags> flag = {};  // from 1 on; 0 is `decays`, a tensor's
 };
 using TensorNumbers = std::array<double, kMostNumbers>;
+using TensorStates = std::array<double, kMostTensorStates>;
 
 // One element in double: changed by a step.
 struct ElementValues {
@@ -42,9 +44,9 @@ class BoundFormula {
  public:
   virtual ~BoundFormula() = default;
   virtual StepNumbers numbers(const UpdateStep& step) const = 0;
-  // From the sums of one tensor.
+  // From the sums of one tensor, whose states become the new ones.
   virtual TensorNumbers tensor_numbers(std::span<const double> sums, const StepNumbers& numbers,
-                                       bool decays) const = 0;
+                                       bool decays, TensorStates& states) const = 0;
   // The meaning, in double.
   virtual void step(ElementValues& e, const StepNumbers& numbers, const TensorNumbers& tensor,
                     bool decays) const = 0;
@@ -66,7 +68,9 @@ struct RuleNumber {
 struct FormulaRecord {
   std::string_view name;     // "adamw": adamw_update is its op; muon_numbers of one of tensors
   std::string_view meaning;  // one line, with the source
-  std::vector<std::string_view> states;
+  std::vector<std::string_view> states;  // of elements, then those of tensors
+  int tensor_states = 0;                 // how many are numbers of the whole tensor, f32[]
+  int element_states() const { return static_cast<int>(states.size()) - tensor_states; }
   std::vector<std::string_view> not_negative;  // of them
   bool is_not_negative(std::size_t k) const {  // of state k
     return std::ranges::find(not_negative, states[k]) != not_negative.end();

@@ -64,16 +64,23 @@ class FormulaIn : public BoundFormula {
   }
   TensorNumbers tensor_numbers(std::span<const double> sums,
                                [[maybe_unused]] const StepNumbers& numbers,
-                               [[maybe_unused]] bool decays) const override {
+                               [[maybe_unused]] bool decays,
+                               [[maybe_unused]] TensorStates& states) const override {
     TensorNumbers n = {};
     if constexpr (NeedsSums<F>) {
       std::array<double, sum_count<F>()> own;
       std::copy_n(sums.begin(), own.size(), own.begin());
-      if constexpr (requires { formula_.tensor_numbers(own); }) {
+      std::array<double, number_count<F>()> number;
+      std::copy_n(numbers.number.begin(), number.size(), number.begin());
+      if constexpr (KeepsTensorStates<F>) {
+        std::array<double, tensor_state_count<F>()> kept;
+        std::copy_n(states.begin(), kept.size(), kept.begin());
+        kept = formula_.tensor_states(own, number, kept);
+        std::ranges::copy(kept, states.begin());
+        std::ranges::copy(formula_.tensor_numbers(own, number, decays, kept), n.begin());
+      } else if constexpr (requires { formula_.tensor_numbers(own); }) {
         std::ranges::copy(formula_.tensor_numbers(own), n.begin());
       } else {
-        std::array<double, number_count<F>()> number;
-        std::copy_n(numbers.number.begin(), number.size(), number.begin());
         std::ranges::copy(formula_.tensor_numbers(own, number, decays), n.begin());
       }
     }
@@ -208,10 +215,13 @@ void add_form(FormulaRecord& r) {
     r.state_shape = F::state_shape;
   } else {
     static_assert(flag_count<F>() <= kMostFlags && sum_count<F>() <= kMostSums &&
-                  tensor_number_count<F>() <= kMostNumbers);
+                  tensor_number_count<F>() <= kMostNumbers &&
+                  tensor_state_count<F>() <= kMostTensorStates);
     r.sums = sum_count<F>();
     r.least_states = state_count<F>();
-    r.state_shape = [](std::size_t, const Shape& parameter, bool) { return parameter; };
+    r.state_shape = [](std::size_t k, const Shape& parameter, bool) {
+      return k < static_cast<std::size_t>(state_count<F>()) ? parameter : Shape{};
+    };
     add_text<F>(r);
   }
 }
@@ -223,6 +233,9 @@ FormulaRecord formula_record(std::string_view name, std::string_view meaning,
   r.name = name;
   r.meaning = meaning;
   r.states.assign(F::kStates.begin(), F::kStates.end());
+  if constexpr (KeepsTensorStates<F>)
+    r.states.insert(r.states.end(), F::kTensorStates.begin(), F::kTensorStates.end());
+  r.tensor_states = tensor_state_count<F>();
   if constexpr (requires { F::kNotNegative; })
     r.not_negative.assign(F::kNotNegative.begin(), F::kNotNegative.end());
   if constexpr (requires { F::kNeedsWholeStates; }) r.needs_whole_states = F::kNeedsWholeStates;

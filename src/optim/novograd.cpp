@@ -21,7 +21,6 @@ OptimizerKind novograd_kind() {
                           .grad_averaging = true},
                          {.beta1 = 0.5, .beta2 = 0.75, .init_zero = true}});
   k.foreign = {{"optimizer.norm_type", "2", "norms are roots of sums of squares"}};
-  k.formulas[0].text.assign(NovoGrad::kEquations.begin(), NovoGrad::kEquations.end());
   return k;
 }
 

@@ -3,9 +3,11 @@
 // one number a tensor.
 #pragma once
 
+#include <array>
+#include <cmath>
+
 #include "optim/adam_moments.h"
 #include "optim/spec.h"
-#include "optim/tensor_formula.h"
 
 namespace aloft::optim {
 
@@ -26,7 +28,7 @@ struct NovoGrad {
   // What amp::initialize and Optimizer take.
   operator OptimizerSpec() const;
 
-  // Inside: the formula (optim/tensor_formula.h).
+  // Inside: the formula (optim/formula.h).
   static auto fields() {
     constexpr std::string_view kForget = "the moments go on, and forget faster or slower";
     return FieldList{
@@ -47,46 +49,66 @@ struct NovoGrad {
                "the mean of the norm's square begins at 0, not at the first norm's",
                "only an optimizer that begins reads it")};
   }
-  static constexpr std::array<std::string_view, 2> kStates = {"exp_avg", "norm_exp_avg_sq"};
-  static constexpr double kLeastStates = 1;
-  static constexpr std::array<std::string_view, 5> kNumbers = {"lr", "weight_decay", "first step",
-                                                               "m_share", "v_share"};
-  std::array<double, 5> numbers(const UpdateStep& s) const {
-    const AdamCorrections c(*this, s.applied);
-    return {s.lr, s.weight_decay, s.applied == 0 ? 1.0 : 0.0, bias_correction ? c.mean : 1,
-            bias_correction ? c.root : 1};
-  }
-  static Shape state_shape(std::size_t k, const Shape& parameter, bool) {
-    return k == 0 ? parameter : Shape{};
-  }
-  // optim/equations.h
-  static constexpr std::array<std::string_view, 8> kEquations = {
+  static constexpr std::array<std::string_view, 1> kStates = {"exp_avg"};
+  static constexpr std::array<std::string_view, 1> kTensorStates = {"norm_exp_avg_sq"};
+  static constexpr auto kNotNegative = kTensorStates;
+  static constexpr std::array<std::string_view, 8> kNumbers = {
+      "lr",
+      "beta1",
+      "(grad_averaging ? 1 - beta1 : 1)",
+      "m_share",
+      "(reg_inside_moment ? weight_decay : 0)",
+      "(reg_inside_moment ? 0 : weight_decay)",
+      "first step",
+      "v_share"};
+  static constexpr std::array<std::string_view, 0> kFlags = {};
+  static constexpr std::array<std::string_view, 4> kDefinitions = {
       "m_share = bias_correction ? 1 - beta1^t : 1",
       "v_share = bias_correction ? sqrt(1 - beta2^t) : 1",
       "norm_exp_avg_sq' = (first step and not init_zero ? norm(g)^2 : "
       "beta2 * norm_exp_avg_sq + (1 - beta2) * norm(g)^2)",
-      "size = sqrt(norm_exp_avg_sq') / v_share + eps",
-      "u = reg_inside_moment ? g / size + (decays ? weight_decay * p : 0) : g",
-      "exp_avg' = beta1 * exp_avg + (grad_averaging ? 1 - beta1 : 1) * u",
-      "m = exp_avg' / m_share",
-      "p' = p - lr * (reg_inside_moment ? m : m / size + (decays ? weight_decay * p : 0))"};
+      "size = sqrt(norm_exp_avg_sq') / v_share + eps"};
+  static constexpr std::array<std::string_view, 1> kSquares = {"g"};
+  static constexpr std::array<std::string_view, 2> kTensorNumbers = {
+      "(reg_inside_moment ? size : 1)", "(reg_inside_moment ? 1 : size)"};
+  std::array<double, 8> numbers(const UpdateStep& s) const {
+    const AdamCorrections c(*this, s.applied);
+    return {s.lr,
+            beta1,
+            grad_averaging ? 1 - beta1 : 1,
+            bias_correction ? c.mean : 1,
+            reg_inside_moment ? s.weight_decay : 0,
+            reg_inside_moment ? 0 : s.weight_decay,
+            s.applied == 0 ? 1.0 : 0.0,
+            bias_correction ? c.root : 1};
+  }
+  std::array<bool, 0> flags(const UpdateStep&) const { return {}; }
+  std::array<double, 1> tensor_states(const std::array<double, 1>& sums,
+                                      const std::array<double, 8>& numbers,
+                                      const std::array<double, 1>& before) const {
+    const bool begins = numbers[6] != 0 && !init_zero;
+    return {begins ? sums[0] : beta2 * before[0] + (1 - beta2) * sums[0]};
+  }
+  std::array<double, 2> tensor_numbers(const std::array<double, 1>&,
+                                       const std::array<double, 8>& numbers, bool,
+                                       const std::array<double, 1>& states) const {
+    const double size = std::sqrt(states[0]) / numbers[7] + eps;
+    return {reg_inside_moment ? size : 1, reg_inside_moment ? 1 : size};
+  }
   template <class E>
-  auto step(const E& e) const {
-    const auto& [lr, decay, first, m_share, v_share] = e.numbers;
-    const auto& [m_before, v_before] = e.states;
-    const auto square = squared_norm(e.g);
-    const auto mean = beta2 * v_before + (1 - beta2) * square;
-    const auto v = init_zero ? mean : where(greater(first, 0.0), square, mean);
-    const auto size = (bias_correction ? sqrt(v) / v_share : sqrt(v)) + eps;
-    // `x` with the decay, where it belongs there.
-    const auto decayed = [&](const auto& x, bool is_here) {
-      return is_here && e.decays ? x + decay * e.p : x;
-    };
-    const auto own = decayed(reg_inside_moment ? e.g / size : e.g, reg_inside_moment);
-    const auto m = beta1 * m_before + (grad_averaging ? (1 - beta1) * own : own);
-    const auto corrected = bias_correction ? m / m_share : m;
-    const auto u = decayed(reg_inside_moment ? corrected : corrected / size, !reg_inside_moment);
-    return updated(e.p - lr * u, m, v);
+  static constexpr auto squares(const E& e) {
+    return std::tuple(e.g);
+  }
+  template <class E>
+  static constexpr auto step(const E& e) {
+    const auto& [lr, keep, fresh, m_share, added, decay, first, v_share] = e.numbers;
+    const auto& [decays] = e.flags;
+    const auto& [m_before] = e.states;
+    const auto& [size_within, size_beside] = e.tensor;
+    const auto g = e.g / size_within;
+    const auto m = keep * m_before + fresh * where(decays, g + added * e.p, g);
+    const auto u = m / m_share / size_beside;
+    return updated(e.p - lr * where(decays, u + decay * e.p, u), m);
   }
   UpdateRule rule() const;
 };

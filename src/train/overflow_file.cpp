@@ -73,10 +73,17 @@ void OverflowFile::take_up(const ProbeSection& probe, std::int64_t behind) {
   const Path path = folder_ / kOverflowFile;
   if (!path_exists(path)) return;
   const std::string text = read_file(path, std::uint64_t{1} << 30);
-  if (!parse_json(text).is_object()) return;
-  const auto before = nlohmann::ordered_json::parse(text);  // an entry's keys in their order
+  Json before;  // an entry's keys in their order
+  if (parse_json(text).is_object()) before = Json::parse(text);
   const auto found = before.find("found");
-  if (found == before.end() || !found->is_array()) return;
+  if (found == before.end() || !found->is_array()) {
+    const Path aside = folder_ / (std::string(kOverflowFile) + ".damaged");
+    std::error_code failed;
+    std::filesystem::rename(path, aside, failed);
+    log_warning("{} cannot be read: what it found is not gone on with; it {} {}", path.string(),
+                failed ? "stays at" : "is kept as", failed ? path.string() : aside.string());
+    return;
+  }
   for (const Json& entry : *found)
     if (const std::int64_t step = step_of(entry); step >= 0 && step < behind)
       found_.push_back(entry);

@@ -50,6 +50,12 @@ Lines lines_of(const Path& path) {
   return lines;
 }
 
+// A record that others may have written to: nothing where it is of another type.
+std::string text_in(const json& record, const char* key) {
+  const auto it = record.is_object() ? record.find(key) : record.end();
+  return it != record.end() && it->is_string() ? it->get<std::string>() : "";
+}
+
 UserError not_as_it_was(const std::string& why, std::int64_t at) {
   return UserError("E0862", "the step cannot be made as it was: " + why)
       .saw(fmt::format("at step {}, and no checkpoint between there and the step", at))
@@ -65,8 +71,13 @@ json recipe_behind(const json& record, const std::optional<StoredCheckpoint>& fr
   const json history = record.value("history", json::array());
   bool is_changed_behind = false, is_changed_there = false;
   for (const json& entry : history) {
-    if (!entry.is_object() || entry.value("changed", json::object()).empty()) continue;
-    const auto at = entry.value("step", std::int64_t{0});
+    if (!entry.is_object() || entry.value("changed", json()).empty()) continue;
+    const json& where = entry.value("step", json());
+    if (!where.is_number_integer())
+      throw DataError("E0643", "run.json says of no step where a resume has changed the recipe")
+          .saw(where.dump())
+          .need("a number of steps");
+    const auto at = where.get<std::int64_t>();
     if (at > begin && at <= step) throw not_as_it_was("a resume has changed the recipe", at);
     is_changed_behind = is_changed_behind || at > step;
     is_changed_there = is_changed_there || (at == begin && at > 0);
@@ -93,7 +104,7 @@ void need_no_return(CheckpointFolder& checkpoints, std::vector<std::int64_t> ret
 
 // Eager steps have the bits of compiled ones, whose instructions can be told one from another.
 std::vector<Override> of_compiled_steps(std::vector<Override> overrides, const json& record) {
-  if (record.value("mode", "") == "eager") overrides.push_back({"train.mode", "\"graph\""});
+  if (text_in(record, "mode") == "eager") overrides.push_back({"train.mode", "\"graph\""});
   return overrides;
 }
 
@@ -309,17 +320,22 @@ std::vector<std::string> RecordedRun::differences(const StepDone& now) const {
   for (const auto& [key, value] :
        {std::pair("loss", now.loss), std::pair("grad_norm", now.grad_norm), std::pair("lr", now.lr),
         std::pair("loss_scale", now.loss_scale)})
-    if (line.contains(key) && !is_same_number(line[key], value))
+    if (!line.contains(key))
+      all.push_back(fmt::format("{} is {}, and not on record", key, value));
+    else if (!is_same_number(line[key], value))
       all.push_back(fmt::format("{} was {} and is {}", key, line[key].dump(), value));
-  if (line.value("skipped", false) != now.skipped)
+  const json skipped = line.value("skipped", json(false));
+  if (!skipped.is_boolean())
+    all.push_back(fmt::format("skipped was {}, which is neither true nor false", skipped.dump()));
+  else if (skipped.get<bool>() != now.skipped)
     all.push_back(now.skipped ? "it was not skipped, and is" : "it was skipped, and is not");
   return all;
 }
 
 bool RecordedRun::is_as_recorded(const std::string& machine) {
-  return record_.value("signature", "") == programs().plan().signature() &&
-         record_.value("aloft", "") == ALOFT_VERSION &&
-         (machine.empty() || record_.value("machine", "") == machine);
+  return text_in(record_, "signature") == programs().plan().signature() &&
+         text_in(record_, "aloft") == ALOFT_VERSION &&
+         (machine.empty() || text_in(record_, "machine") == machine);
 }
 
 }  // namespace aloft

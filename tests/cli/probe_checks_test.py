@@ -343,6 +343,41 @@ class Checks(ProgramTest):
         self.assertNotIn(b"do not go on", said.stderr)
         self.assertIn(b"do not go on", self.aloft("probe", "redo", "run", "--step", 2, exit_code=5).stderr)
 
+    def test_a_record_of_other_types_is_no_crash(self):
+        self.aloft("train", "tiny.toml", "--out", "typed", "--set", "train.checkpoint_every=2")
+        path = self.folder / "typed/metrics.jsonl"
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+
+        def said(key, value, exit_code=5):
+            of = [dict(line) for line in lines]
+            for line in of:
+                if line["step"] == 4 and "loss" in line:
+                    line.pop(key) if value is None else line.update({key: value})
+            path.write_text("".join(json.dumps(line) + "\n" for line in of))
+            return self.aloft("probe", "redo", "typed", "--step", 3, exit_code=exit_code).stdout
+
+        self.assertIn(b'skipped was "x", which is neither', said("skipped", "x"))
+        self.assertIn(b"skipped was 1, which is neither", said("skipped", 1))
+        self.assertIn(b"grad_norm is", said("grad_norm", None))
+        said("skipped", False, exit_code=0)
+        record = self.folder / "typed/run.json"
+        whole = json.loads(record.read_text())
+        for key in ("mode", "signature", "aloft", "machine"):
+            record.write_text(json.dumps({**whole, key: 7}))
+            self.aloft("probe", "redo", "typed", "--step", 3, exit_code=0)
+        record.write_text(json.dumps({**whole, "history": [{"changed": {"a": 1}, "step": "x"}]}))
+        self.assertIn(b"E0643", self.aloft("probe", "redo", "typed", "--step", 3, exit_code=3).stderr)
+
+    def test_a_damaged_overflow_file_is_kept(self):
+        self.aloft("train", "tiny.toml", "--out", "kept", "--probe", "overflow", "--set", "train.checkpoint_every=2")
+        path = self.folder / "kept/probe/overflow.json"
+        damaged = path.read_bytes()[:-3]
+        path.write_bytes(damaged)
+        said = self.aloft("train", "tiny.toml", "--out", "kept", "--probe", "overflow", "--resume", "--steps", 6)
+        self.assertIn(b"overflow.json.damaged", said.stderr)
+        self.assertEqual((path.parent / "overflow.json.damaged").read_bytes(), damaged)
+        self.assertEqual(json.loads(path.read_text())["steps"], 2)
+
 
 if __name__ == "__main__":
     main()

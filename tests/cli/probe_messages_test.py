@@ -1,4 +1,5 @@
 """What `aloft probe` says of what it cannot take, beside what it takes in msprobe's words; its documents."""
+import fcntl
 import json
 import shutil
 import struct
@@ -113,7 +114,26 @@ class Messages(ProbeTest):
             before = sorted((self.folder / folder).iterdir())
             self.assertIn("E0820", self.refused("probe", "compare", "dump", "dump", "-o", folder))
             self.assertEqual(sorted((self.folder / folder).iterdir()), before)
+        for words in (["probe", "compare", "dump", "dump"], ["probe", "check-config", "tiny.toml", "tiny.toml"],
+                      ["probe", "acc-check", "dump"], ["probe", "run", "trained", "--at", 0],
+                      ["probe", "run", "tiny.toml"]):
+            for folder in ("trained", "trained/checkpoints"):
+                before = sorted(self.folder.joinpath(folder).rglob("*"))
+                self.assertIn("E0820", self.refused(*words, "--out", folder), words)
+                self.assertEqual(sorted(self.folder.joinpath(folder).rglob("*")), before)
         self.aloft("probe", "compare", "dump", "dump", "-o", "dump-compared")
+        self.assertFalse((self.folder / "dump-compared/results.lock").exists())
+
+    def test_a_folder_that_another_process_has_stays_as_it_is(self):
+        self.aloft(*RUN, "mine")
+        theirs = self.folder / "theirs"
+        for words in (["probe", "compare", "mine", "mine"], RUN[:-1]):
+            theirs.mkdir()
+            with open(theirs / "results.lock", "w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                self.assertIn("E0821", self.refused(*words, "--out", theirs))
+            self.assertEqual([at.name for at in theirs.iterdir()], ["results.lock"])
+            shutil.rmtree(theirs)
 
     def test_a_refused_comparison_leaves_no_folder(self):
         (self.folder / "cut.json").write_text('{"data": []}')

@@ -140,7 +140,7 @@ TEST(KindsOfTensors, RefuseWhatTheirOpsCannotRead) {
       EXPECT_EQ(code, is_refused ? "E0815" : "") << formula->name;
       refused += !code.empty();
     }
-  EXPECT_EQ(refused, 13);
+  EXPECT_EQ(refused, 11);
 }
 
 // What has a master or is fp32 loses no step, and fp16 is rounded to nearest.

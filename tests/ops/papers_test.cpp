@@ -24,6 +24,7 @@
 #include "optim/lars.h"
 #include "optim/lion.h"
 #include "optim/nadam.h"
+#include "optim/novograd.h"
 #include "optim/radam.h"
 #include "optim/rmsprop.h"
 #include "optim/rprop.h"
@@ -63,7 +64,18 @@ double norm(const Vec& x) {
 
 struct State {
   Vec p, m, v, w;
+  double n = 0;  // a number of the tensor
 };
+
+// Ginsburg et al. 2019, algorithm 1.
+void novograd_of_the_paper(State& s, const Vec& g, int t, const optim::NovoGrad& o) {
+  const double square = norm(g) * norm(g);
+  s.n = t == 1 ? square : o.beta2 * s.n + (1 - o.beta2) * square;
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    s.m[i] = o.beta1 * s.m[i] + g[i] / (std::sqrt(s.n) + o.eps) + o.weight_decay * s.p[i];
+    s.p[i] -= o.lr * s.m[i];
+  }
+}
 
 // Chen et al. 2023, algorithm 2.
 void lion_of_the_paper(State& s, const Vec& g, int, const optim::Lion& o) {
@@ -337,6 +349,28 @@ TEST(Papers, LambStepsByTheNormOfEachTensor) {
                lamb_of_the_paper);
 }
 
+TEST(Papers, NovoGradStepsByTheNormOfEachGradient) {
+  expect_paper(optim::NovoGrad{.lr = kLr, .beta1 = 0.875, .beta2 = 0.75, .weight_decay = kDecay},
+               novograd_of_the_paper);
+}
+
+// The norm's mean is f32 in whatever format the momentum is, and stays where a step is skipped.
+TEST(Papers, NovoGradKeepsOneNumberOfATensor) {
+  const optim::FormulaRecord& formula = optim::formula_named("novograd");
+  EXPECT_EQ(formula.element_states(), 1);
+  EXPECT_EQ(formula.tensor_states, 1);
+  EXPECT_EQ(formula.state_shape(0, {3, 5}, false), (Shape{3, 5}));
+  EXPECT_EQ(formula.state_shape(1, {3, 5}, false), Shape{});
+  for (const StateFormat format : {StateFormat::F32, StateFormat::BF16, StateFormat::Block8}) {
+    UpdateForm form;
+    form.states = format, form.keys = {1}, form.decay = {1};
+    const UpdateLayout l =
+        update_layout(update_attrs(update_attrs_of({&formula, formula.options}, form, 1)), formula);
+    EXPECT_EQ(l.state_type(1, {3, 5}), (TensorType{DType::F32, {}}));
+    EXPECT_EQ(l.state_type(0, {3, 5}), type_of(format, {3, 5}));
+  }
+}
+
 TEST(Papers, AdamaxStepsByTheLargestGradient) {
   expect_paper(optim::Adamax{.lr = kLr, .beta1 = 0.875, .beta2 = 0.75, .weight_decay = kDecay},
                adamax_of_the_paper);
@@ -455,7 +489,10 @@ TEST(Papers, BertAdamClipsEachTensor) {
 // What begins at 0 leaves it, and what gets no gradient and does not decay stays.
 TEST(Papers, LambLeavesZero) {
   const auto formula = optim::formula_named("lamb").bind({});
-  const auto ratio = [&](const Vec& sums) { return formula->tensor_numbers(sums, {}, true)[0]; };
+  optim::TensorStates none = {};
+  const auto ratio = [&](const Vec& sums) {
+    return formula->tensor_numbers(sums, {}, true, none)[0];
+  };
   EXPECT_EQ(ratio({0, 4}), 1);
   EXPECT_EQ(ratio({4, 0}), 1);
   EXPECT_EQ(ratio({16, 4}), 2);

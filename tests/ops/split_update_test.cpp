@@ -46,7 +46,7 @@ struct State {
   std::vector<HostArray> moments;
 };
 
-State first_state(int moments) {
+State first_state(int moments, int of_tensors = 0) {
   State s;
   for (std::int64_t n : kSizes) {
     auto& m = s.masters.emplace_back();
@@ -54,6 +54,8 @@ State first_state(int moments) {
   }
   for (int w = 0; w < moments; ++w)
     for (std::int64_t n : kSizes) s.moments.push_back(array(DType::F32, {n}));
+  for (int w = 0; w < of_tensors; ++w)
+    for (std::size_t t = 0; t < std::size(kSizes); ++t) s.moments.push_back(array(DType::F32, {}));
   return s;
 }
 
@@ -158,7 +160,7 @@ class SplitUpdate : public ::testing::TestWithParam<std::tuple<std::string_view,
 
 TEST_P(SplitUpdate, HasTheBitsOfMastersOfTheirOwn) {
   const auto& formula = optim::formula_named(std::get<0>(GetParam()));
-  State own = first_state(static_cast<int>(formula.states.size())), split = own;
+  State own = first_state(formula.element_states(), formula.tensor_states), split = own;
   for (int step = 0; step < 8; ++step) {
     const State before = split;
     const auto parameters = take(update(own, false, step, 1), false, own);

@@ -17,7 +17,6 @@
 #include "optim/adamp.h"
 #include "optim/adamw.h"
 #include "optim/muon.h"
-#include "optim/novograd.h"
 #include "scalar/philox.h"
 #include "types/tolerance.h"
 
@@ -40,7 +39,6 @@ Vec drawn(std::uint64_t seed, std::uint64_t step, std::size_t tensor) {
 
 struct State {
   Vec p, m, v;
-  double n = 0;  // a number of the tensor
   std::int64_t rows = 1, columns = 1;
 };
 
@@ -48,15 +46,6 @@ double dot(const Vec& a, const Vec& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 double norm(const Vec& x) { return std::sqrt(dot(x, x)); }
-
-// Ginsburg et al. 2019, algorithm 1.
-void novograd_of_the_paper(State& s, const Vec& g, int t, const optim::NovoGrad& o) {
-  s.n = t == 1 ? dot(g, g) : o.beta2 * s.n + (1 - o.beta2) * dot(g, g);
-  for (std::size_t i = 0; i < g.size(); ++i) {
-    s.m[i] = o.beta1 * s.m[i] + g[i] / (std::sqrt(s.n) + o.eps) + o.weight_decay * s.p[i];
-    s.p[i] -= o.lr * s.m[i];
-  }
-}
 
 // Rows of `x` cut into so many parts.
 std::vector<Vec> cut(const Vec& x, std::int64_t parts) {
@@ -243,11 +232,6 @@ void expect_paper(const O& options, const Rule& rule, int least_rank, int most_r
   const std::vector<Vec> eager = of_a_program(spec, false), graph = of_a_program(spec, true);
   expect_near(eager, want, fp32);
   EXPECT_EQ(eager, graph);
-}
-
-TEST(TensorFormulas, NovoGradStepsByTheNormOfEachGradient) {
-  expect_paper(optim::NovoGrad{.lr = kLr, .beta1 = 0.875, .beta2 = 0.75, .weight_decay = kDecay},
-               novograd_of_the_paper, 1, 8);
 }
 
 // With a wide angle some tensors lose a part by rows, some as a whole, some none.

@@ -97,8 +97,21 @@ seed = 1
 seed = 2
 a, b = 1, 2
 call(c=3)
+d = 1
+e = 1
+f = 1
+g = 1
+h = 1
+i = 1
+j = 1
+d, x = 2, 3
+e = f = 5
+(g, [h]) = 7, [8]
+for i in range(3): pass
+call(j := 3)
 )";
-  for (const char* key : {"run", "lr", "steps", "batch", "doc", "keys", "path", "a", "b", "c"})
+  for (const char* key : {"run", "lr", "steps", "batch", "doc", "keys", "path", "a", "b", "c", "d",
+                          "e", "f", "g", "h", "i", "j"})
     EXPECT_EQ(python(text, key), "nothing") << key;
   EXPECT_EQ(python(text, "seed"), "2");
 }

@@ -55,6 +55,10 @@ TEST(ConfigCheckScripts, VariablesGrow) {
   EXPECT_EQ(option("A=\"--wd 2\"\nA+=\" --lr 1\"\npython t.py $A\n", "lr"), "1");
   EXPECT_EQ(option("A=(--wd 2)\nA+=(--lr 1)\npython t.py \"${A[@]}\"\n", "lr"), "1");
   EXPECT_EQ(option("A=(--wd 2)\nA+=(--lr 1)\npython t.py \"${A[@]}\"\n", "wd"), "2");
+  const char* quoted = "python t.py --lr 1e-4 --wd=\"0.1\" --bf16 --seed=\"1\" --steps 10 \"$@\"\n";
+  for (const auto& [key, value] :
+       {std::pair("lr", "1e-4"), {"wd", "0.1"}, {"bf16", "true"}, {"seed", "1"}, {"steps", "10"}})
+    EXPECT_EQ(option(quoted, key), value) << key;
   EXPECT_EQ(option("A+=(--lr 1)\npython t.py ${A[@]}\n", "lr"), "1");  // that was not there
   EXPECT_EQ(option("A=(--x= --lr 1)\npython t.py ${A[@]}\n", "lr"), "1");
   const Environment path = {{"P", "/a:/b"}};

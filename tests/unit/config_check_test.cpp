@@ -58,7 +58,7 @@ NCCL_ALGO=Ring torchrun --nproc_per_node ${GPUS:-8} train.py $MODEL_ARGS \
   EXPECT_EQ(value_of(side, "wd"), "-0.5");
   EXPECT_EQ(value_of(side, "seed"), "7");
   EXPECT_EQ(value_of(side, "trainer.steps"), "5");
-  EXPECT_EQ(value_of(side, "url"), "$(hostname) x");  // what a run alone would say
+  EXPECT_EQ(value_of(side, "url"), "nothing");  // which a run alone would say
   EXPECT_EQ(side.environment,
             (std::map<std::string, std::string>{
                 {"CUDA_VISIBLE_DEVICES", "0,1"}, {"NCCL_ALGO", "Ring"}, {"OMP_NUM_THREADS", "4"}}));
@@ -499,8 +499,10 @@ TEST(ConfigCheck, WeightsOfFiles) {
 // As torch 2.15 wrote them, each with a dense tensor beside.
 TEST(ConfigCheck, TensorsOfFilesThatCannotBeReadAreNamed) {
   const Path files = "tests/fuzz/corpus/torch_file";
-  for (const auto& [file, name] : {std::pair("negative_bit.pt", "neg"),
-                                   std::pair("sparse.pt", "s: "), std::pair("float8.pt", "f8: ")})
+  for (const auto& [file, name] :
+       {std::pair("negative_bit.pt", "neg"), std::pair("sparse.pt", "s: "),
+        std::pair("float8.pt", "f8: "), std::pair("numpy_array.pt", "array: "),
+        std::pair("big_endian.pt", "byteorder")})
     try {
       static_cast<void>(read_weights(files / file));
       ADD_FAILURE() << file;
@@ -511,6 +513,17 @@ TEST(ConfigCheck, TensorsOfFilesThatCannotBeReadAreNamed) {
   ASSERT_EQ(below->tensors.size(), 2u);
   EXPECT_EQ(below->tensors[1].name, "below.v");
   EXPECT_DOUBLE_EQ(below->tensors[1].facts.max, 12);
+  const auto names_in = [&](const char* file) {
+    std::vector<std::string> names;
+    const auto weights = read_weights(files / file);
+    for (const NamedTensor& t : weights->tensors) names.push_back(t.name);
+    return names;
+  };
+  EXPECT_EQ(names_in("in_lists.pt"),
+            (std::vector<std::string>{"list.0", "list.1.v", "tuple.0", "whole.0.exp_avg", "noted",
+                                      "deep.a.b.c.d.e.f.g.h.i"}));
+  EXPECT_EQ(names_in("noted.pt"), (std::vector<std::string>{"noted", "p"}));
+  EXPECT_DOUBLE_EQ(read_weights(files / "noted.pt")->tensors[1].facts.max, 10);
   EXPECT_EQ(read_weights(files / "no_elements.pt")->tensors.at(0).facts.shape,
             (std::vector<std::int64_t>{16, 0}));
 }

@@ -309,6 +309,47 @@ std::optional<Assignment> assignment_of(std::string_view text) {
   return a;
 }
 
+// Calls each(name) for the names that the statement may give another value: those in front of an
+// `=` or `:=`, and of a `for`, whatever else stands there.
+template <class Each>
+void each_target(std::string_view text, const Each& each) {
+  std::vector<std::string> names;  // since the last target's end
+  std::string last;
+  int depth = 0;
+  bool is_loop = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"' || c == '\'') {
+      const std::size_t behind = end_of_text(text, i);
+      if (behind == std::string_view::npos) return;
+      i = behind - 1;
+    } else if (is_letter(c)) {
+      std::size_t end = i;
+      while (end < text.size() && is_letter(text[end])) ++end;
+      last = text.substr(i, end - i);
+      if (last == "in" && is_loop)
+        for (const std::string& name : names) each(name);
+      if (last == "for") names.clear(), is_loop = true;
+      names.push_back(last);
+      i = end - 1;
+    } else if (c == '(' || c == '[' || c == '{') {
+      ++depth;
+    } else if (c == ')' || c == ']' || c == '}') {
+      --depth;
+    } else if (c == '=') {
+      const char before = i > 0 ? text[i - 1] : ' ';
+      if (text.substr(i, 2) == "==") {
+        ++i;
+      } else if (before == ':') {  // within an expression
+        each(last);
+      } else if (depth == 0 && before != '!' && before != '<' && before != '>') {
+        for (const std::string& name : names) each(name);
+        names.clear();
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<PythonValue> parse_python(std::string_view text) {
@@ -319,10 +360,13 @@ std::vector<PythonValue> parse_python(std::string_view text) {
   std::unordered_map<std::string, std::size_t> places;  // of names in it
   for (const Statement& s : statements_of(plain)) {
     if (s.is_indented) continue;
+    const auto forget = [&](const std::string& name) {
+      if (const auto it = places.find(name); it != places.end()) found[it->second].reset();
+    };
+    each_target(s.text, forget);
     const auto a = assignment_of(trim(s.text));
-    if (!a) continue;
-    if (const auto it = places.find(a->name); it != places.end()) found[it->second].reset();
-    if (a->sign != "=") continue;
+    if (a) forget(a->name);  // also by <<=
+    if (!a || a->sign != "=") continue;
     if (auto value = Literal(a->value, s.line).whole()) {
       places[a->name] = found.size();
       found.push_back(PythonValue{a->name, std::move(*value), s.line});

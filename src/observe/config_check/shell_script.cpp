@@ -45,6 +45,7 @@ struct Word {
   int line = 0;
   bool is_quoted = false;  // all of it, or a part
   bool is_list = false;    // NAME=( words )
+  bool begins_quoted = false;
 };
 
 class Reader {
@@ -206,6 +207,7 @@ class Reader {
           at_ += 2;
         }
       } else if (c == '"' || (c == '\'' && quote == 0)) {
+        word.begins_quoted = word.begins_quoted || (word.text.empty() && !word.is_quoted);
         word.is_quoted = true;
         quote = quote == c ? 0 : c;
         ++at_;
@@ -406,32 +408,46 @@ class Reader {
       const std::size_t sign = w.text.find('=');
       if (w.text.starts_with("--") && w.text.size() > 2) {
         if (sign != std::string::npos) {
+          if (waits_for_a_run(w.text)) continue;
           script_.options.push_back(
               {w.text.substr(2, sign - 2), w.text.substr(sign + 1), w.line, false, w.is_quoted});
           continue;
         }
         std::string value;
+        bool is_known = true;
         const std::size_t name = i;
         while (i + 1 < words.size() && is_value(words[i + 1]) && !sets_environment(words, i + 1)) {
           if (i > name) value += ' ';
           value += words[++i].text;
+          is_known = is_known && !waits_for_a_run(words[i].text);
         }
+        if (!is_known) continue;
         script_.options.push_back({w.text.substr(2), std::move(value), w.line, i == name,
                                    i == name + 1 && words[i].is_quoted});
       } else if (sign != std::string::npos && sign > 0 && !w.text.starts_with("-")) {
         // trainer.lr=1e-4, +trainer.lr=1e-4, as programs of Hydra take them.
         std::string name = w.text.substr(0, sign);
         name.erase(0, name.find_first_not_of('+'));
-        if (!name.empty() && name.find('.') != std::string::npos)
+        if (!name.empty() && name.find('.') != std::string::npos && !waits_for_a_run(w.text))
           script_.options.push_back(
               {std::move(name), w.text.substr(sign + 1), w.line, false, w.is_quoted});
       }
     }
   }
+  // $(nproc), $((2 * 8)), `date`, a variable that a loop or the caller sets.
+  static bool waits_for_a_run(std::string_view text) {
+    return text.find_first_of("$`") != std::string_view::npos;
+  }
+  // "$@" and "$*": what the script is called with, more options as a rule.
+  static bool is_callers(std::string_view text) {
+    return text.starts_with("$@") || text.starts_with("$*") || text.starts_with("${@") ||
+           text.starts_with("${*");
+  }
   // "-0.5" is a value, "-v" and "--fp16" are not, nor what another word tells (trainer.lr=1), nor
   // the program that a launcher starts.
   static bool is_value(const Word& w) {
-    if (w.is_quoted) return true;
+    if (is_callers(w.text)) return false;
+    if (w.begins_quoted) return true;
     const std::string_view name = std::string_view(w.text).substr(0, w.text.find('='));
     if (name.size() < w.text.size() && name.find('.') != std::string_view::npos) return false;
     if (w.text.ends_with(".py")) return false;

@@ -24,28 +24,57 @@ StepTensors of_safetensors(const ShardedSafetensors& file) {
       .need("a dictionary of dense tensors, as torch.save(model.state_dict(), path) writes it");
 }
 
-// Of dictionaries in it, too, with their keys in front. What is no tensor, a step's number, say,
-// is passed over; a tensor that cannot be read is not.
-void add_tensors(const TorchFile& saved, TorchFile::Value state, const std::string& before,
-                 int depth, std::span<const std::byte> bytes, const Path& path, StepTensors& to) {
-  constexpr int kDeepest = 8;  // a dictionary may be in itself
-  for (const std::string_view key : saved.keys(state)) {
-    const TorchFile::Value v = *saved.find(state, key);
-    const std::string name = before + std::string(key);
-    if (saved.size(v) > 0 && depth < kDeepest)
-      add_tensors(saved, v, name + ".", depth + 1, bytes, path, to);
-    const std::string_view made_by = saved.built_by(v);
-    if (!made_by.starts_with("torch._utils _rebuild")) continue;
-    try {
-      const compare::Elements e = compare::torch_elements(saved, v, bytes, path.string());
-      TensorReader reader(e.shape);
-      reader.add(e.values, e.rests);
-      to.tensors.push_back({name, reader.facts()});
-    } catch (const compare::NoElements& problem) {
-      refuse(path, name + ": " + problem.what() + " (" + std::string(made_by) + ")");
+// The tensors in what a file holds: in dictionaries, lists and tuples, with their keys and places
+// in front. What is no tensor, a step's number, say, is passed over; a tensor that cannot be read,
+// or has no name, is not.
+class TensorsOfTorch {
+ public:
+  TensorsOfTorch(const TorchFile& saved, std::span<const std::byte> bytes, const Path& path)
+      : saved_(saved), bytes_(bytes), path_(path) {}
+
+  void add(TorchFile::Value state, const std::string& before, int depth = 0) {
+    // A dictionary may be in itself, and in many others.
+    constexpr int kDeepest = 64, kMost = 1 << 20;
+    if (depth > kDeepest || seen_ > kMost)
+      refuse(path_, before + ": dictionaries and lists that lie too deep, or too often, in others");
+    for (const TorchFile::Member& m : saved_.members(state)) {
+      ++seen_;
+      if (saved_.built_by(m.value).empty() && !saved_.members(m.value).empty()) {
+        add(m.value, before + m.name + ".", depth + 1);
+        continue;
+      }
+      if (is_array(saved_.built_by(m.value))) add_one(m, before + m.name);
     }
   }
-}
+  StepTensors take() { return std::move(all_); }
+
+ private:
+  // "torch._utils _rebuild_tensor_v2", "torch._tensor _rebuild_from_type_v2", and numpy's.
+  static bool is_array(std::string_view made_by) {
+    const bool is_torch =
+        made_by.starts_with("torch.") && made_by.find(" _rebuild") != made_by.npos;
+    return is_torch || (made_by.starts_with("numpy") && made_by.ends_with(" _reconstruct"));
+  }
+
+  void add_one(const TorchFile::Member& m, const std::string& name) {
+    const std::string made_by(saved_.built_by(m.value));
+    if (m.name.empty()) refuse(path_, name + ": a tensor by a key that is no word and no number");
+    try {
+      const compare::Elements e = compare::torch_elements(saved_, m.value, bytes_, path_.string());
+      TensorReader reader(e.shape);
+      reader.add(e.values, e.rests);
+      all_.tensors.push_back({name, reader.facts()});
+    } catch (const compare::NoElements& problem) {
+      refuse(path_, name + ": " + problem.what() + " (" + made_by + ")");
+    }
+  }
+
+  const TorchFile& saved_;
+  std::span<const std::byte> bytes_;
+  const Path& path_;
+  StepTensors all_;
+  int seen_ = 0;
+};
 
 StepTensors of_torch(const Path& path) {
   const MappedFile file(path);
@@ -54,8 +83,9 @@ StepTensors of_torch(const Path& path) {
   for (const char* const below : {"model", "state_dict"})
     if (const auto inner = saved.find(state, below); inner && saved.size(*inner) > 0)
       state = *inner;
-  StepTensors all;
-  add_tensors(saved, state, "", 0, file.bytes(), path, all);
+  TensorsOfTorch tensors(saved, file.bytes(), path);
+  if (saved.built_by(state).empty()) tensors.add(state, "");
+  StepTensors all = tensors.take();
   if (all.tensors.empty()) refuse(path, "no tensors by name");
   return all;
 }

@@ -92,7 +92,7 @@ void UpdateMemory::open_values(const Piece& part, const RunArgs& args, Buffers& 
 
 void UpdateMemory::open_states(const Piece& part, const RunArgs& args, bool writes,
                                Buffers& buffers, UpdateTile& tile) const {
-  for (int w = 0; w < layout_.states; ++w) {
+  for (int w = 0; w < layout_.element_states(); ++w) {
     tile.new_state[w] = buffers.state[w];
     if (layout_.state_format == StateFormat::Block8) {
       const scalar::ConstBlocks kept = blocks(w, part, args);
@@ -116,7 +116,7 @@ void UpdateMemory::close(const Piece& part, const RunArgs& args, const UpdateTil
     round_tile_at_random(buffers.value, words(scalar::kParameterSlot, part, args, buffers),
                          scalar::kParameterSlot, static_cast<scalar::Bf16*>(own), part.count);
   }
-  for (int w = 0; w < layout_.states && layout_.state_format != StateFormat::F32; ++w)
+  for (int w = 0; w < layout_.element_states() && layout_.state_format != StateFormat::F32; ++w)
     close_state(w, part, args, tile.new_state[w], buffers);
 }
 
@@ -160,7 +160,7 @@ void UpdateMemory::keep(const Piece& piece, const RunArgs& args) const {
   } else if (layout_.has_master()) {
     copy(layout_.master_of(i), layout_.new_master(i), DType::F32);
   }
-  for (int w = 0; w < layout_.states; ++w) {
+  for (int w = 0; w < layout_.element_states(); ++w) {
     if (layout_.state_format != StateFormat::Block8) {
       copy(layout_.state(w, i), layout_.new_state(w, i), layout_.state_type());
       continue;

@@ -71,11 +71,16 @@ class Update : public Prepared {
     const Pieces& pieces = sweep_.pieces();
     auto* seen =
         sweep_.layout().has_statistics ? static_cast<PieceStatistics*>(args.scratch) : nullptr;
+    // Before any piece: a tensor's states may be overwritten by the new ones.
+    if (applies)
+      take_tensors(args, step);
+    else
+      keep_tensors(args);
     for_each_chunk(pieces.chunks(), [&](std::int64_t chunk) {
       for (std::size_t i = pieces.first(chunk); i < pieces.first(chunk + 1); ++i) {
         if (seen) seen[i] = {};
         if (applies)
-          update(pieces.all()[i], args, step, in_fp32, seen ? seen + i : nullptr);
+          update(pieces.all()[i], args, in_fp32, seen ? seen + i : nullptr);
         else
           keep(pieces.all()[i], args, seen ? seen + i : nullptr);
       }
@@ -84,22 +89,52 @@ class Update : public Prepared {
   }
 
   std::size_t scratch_bytes() const override {
-    return sweep_.layout().has_statistics ? sweep_.pieces().all().size() * sizeof(PieceStatistics)
-                                          : 0;
+    return statistics_bytes() +
+           (sums_ > 0 ? static_cast<std::size_t>(sweep_.layout().count) * sizeof(OfTensor) : 0);
   }
 
  private:
-  void update(const Piece& piece, const RunArgs& args, const optim::StepNumbers& step,
-              const UpdateNumbers& in_fp32, PieceStatistics* seen) const {
+  using OfTensor = float[optim::kMostNumbers];
+
+  std::size_t statistics_bytes() const {
+    return sweep_.layout().has_statistics ? sweep_.pieces().all().size() * sizeof(PieceStatistics)
+                                          : 0;
+  }
+  // Of each tensor what follows from its sums, behind the pieces' statistics.
+  OfTensor* of_tensors(const RunArgs& args) const {
+    return reinterpret_cast<OfTensor*>(static_cast<std::byte*>(args.scratch) + statistics_bytes());
+  }
+
+  void take_tensors(const RunArgs& args, const optim::StepNumbers& step) const {
+    if (sums_ == 0) return;
+    const L& l = sweep_.layout();
+    const auto* all = static_cast<const double*>(args.in[l.sums()]);
+    for (int i = 0; i < l.count; ++i) {
+      optim::TensorStates kept = {};
+      for (int w = l.element_states(), k = 0; w < l.states; ++w, ++k)
+        kept[k] = *static_cast<const float*>(args.in[l.state(w, i)]);
+      const optim::TensorNumbers own = sweep_.formula().tensor_numbers(
+          std::span(all + std::int64_t{i} * sums_, static_cast<std::size_t>(sums_)), step,
+          sweep_.decays(i), kept);
+      std::ranges::transform(own, of_tensors(args)[i],
+                             [](double x) { return static_cast<float>(x); });
+      for (int w = l.element_states(), k = 0; w < l.states; ++w, ++k)
+        *static_cast<float*>(args.out[l.new_state(w, i)]) = static_cast<float>(kept[k]);
+    }
+  }
+  void keep_tensors(const RunArgs& args) const {
+    const L& l = sweep_.layout();
+    for (int w = l.element_states(); w < l.states; ++w)
+      for (int i = 0; i < l.count; ++i)
+        *static_cast<float*>(args.out[l.new_state(w, i)]) =
+            *static_cast<const float*>(args.in[l.state(w, i)]);
+  }
+
+  void update(const Piece& piece, const RunArgs& args, const UpdateNumbers& in_fp32,
+              PieceStatistics* seen) const {
     UpdateNumbers numbers = in_fp32;
     numbers.flag[0] = sweep_.decays(piece.tensor);
-    if (sums_ > 0) {
-      const auto* all = static_cast<const double*>(args.in[sweep_.layout().sums()]);
-      const optim::TensorNumbers own = sweep_.formula().tensor_numbers(
-          std::span(all + std::int64_t{piece.tensor} * sums_, static_cast<std::size_t>(sums_)),
-          step, numbers.flag[0]);
-      std::ranges::transform(own, numbers.tensor, [](double x) { return static_cast<float>(x); });
-    }
+    if (sums_ > 0) std::ranges::copy(of_tensors(args)[piece.tensor], numbers.tensor);
     const auto body = [&](const UpdateTile& tile) { sweep_.vectors().run(tile, numbers); };
     if (!seen) return sweep_.memory().update(piece, args, body);
     StatisticsInLanes lanes;
