@@ -63,18 +63,17 @@ struct Attention : nn::Layer {
       const bool is_exchanged = is_wrong("keys_and_values_exchanged");
       const Tensor q = heads(0), k = heads(is_exchanged ? 2 : 1), v = heads(is_exchanged ? 1 : 2);
       const double width = kDim / kHeads;
-      const Tensor products = matmul(q, k, false, true);  // LINE own_products
-      const Tensor scores =
-          products * (is_wrong("scale") ? 1 / width : 1 / std::sqrt(width));  // LINE own_scores
+      const Tensor products = matmul(q, k, false, true);
+      const Tensor scores = products * (is_wrong("scale") ? 1 / width : 1 / std::sqrt(width));
       const Tensor last = iota(kLength, DType::I32, is_wrong("mask_off_by_one") ? 1 : 0);
       const Tensor mask =
           less_equal(reshape(iota(kLength), {1, kLength}), reshape(last, {kLength, 1}));
-      const Tensor hidden = where(mask, scores, full({}, -3.4e38));        // LINE own_mask
-      const Tensor weights = softmax(hidden, is_wrong("axis") ? -2 : -1);  // LINE own_weights
+      const Tensor hidden = where(mask, scores, full({}, -3.4e38));
+      const Tensor weights = softmax(hidden, is_wrong("axis") ? -2 : -1);
       const Tensor mixed = transpose(matmul(weights, v), {0, 2, 1, 3});
       const Tensor out =
-          c_proj(reshape(mixed, {t.shape()[0], kLength, kDim}));     // LINE own_projection
-      return is_wrong("bias_twice") ? out + use(c_proj.bias) : out;  // LINE own_bias
+          c_proj(reshape(mixed, {t.shape()[0], kLength, kDim}));  // LINE own_projection
+      return is_wrong("bias_twice") ? out + use(c_proj.bias) : out;
     });
   }
 };
@@ -86,9 +85,9 @@ struct Mlp : nn::Layer {
 
   Tensor operator()(Operand x) const {
     return call(x, [&](const Tensor& t) {
-      const Tensor wide = c_fc(t);                                          // LINE own_wide
-      const Tensor bent = is_wrong("gelu") ? gelu(wide) : gelu_tanh(wide);  // LINE own_gelu
-      return c_proj(bent);                                                  // LINE own_narrow
+      const Tensor wide = c_fc(t);
+      const Tensor bent = is_wrong("gelu") ? gelu(wide) : gelu_tanh(wide);
+      return c_proj(bent);
     });
   }
 };
@@ -103,11 +102,11 @@ struct Block : nn::Layer {
 
   Tensor operator()(Operand x) const {
     return call(x, [&](const Tensor& t) {
-      const Tensor normed = ln_1(t);  // LINE own_norm
+      const Tensor normed = ln_1(t);
       const Tensor looked = attn(normed);
       const bool is_alone = is_wrong("residual_dropped") && path() == "h.1";
       const Tensor sum = is_alone ? looked : t + looked;
-      return sum + mlp(ln_2(sum));  // LINE own_second_half
+      return sum + mlp(ln_2(sum));
     });
   }
 };
@@ -121,13 +120,12 @@ struct Gpt2 : nn::Layer {
   Tensor loss(const Tensor& tokens, const Tensor& targets) const {
     const Tensor ids = is_wrong("tokenizer") ? next(tokens) : tokens;
     const Tensor at = minimum(iota(kLength) + (is_wrong("first_position") ? 1 : 0), kLength - 1);
-    const Tensor rows = wte(ids);   // LINE own_rows
-    const Tensor places = wpe(at);  // LINE own_places
-    const Tensor scaled =
-        is_wrong("scaled_embedding") ? rows * std::sqrt(kDim) : rows;  // LINE own_factor
+    const Tensor rows = wte(ids);
+    const Tensor places = wpe(at);
+    const Tensor scaled = is_wrong("scaled_embedding") ? rows * std::sqrt(kDim) : rows;
     Tensor x = scaled + places;
     x = first(x);
-    x = second(x);  // LINE own_second
+    x = second(x);
     x = ln_f(x);
     return cross_entropy(linear(x, use(wte.weight)), targets);
   }

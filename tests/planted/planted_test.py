@@ -386,12 +386,8 @@ class Own(Planted):
                 [said] = self.compared(own, theirs)
                 calls = {pair["npu"]["name"].rsplit(".", 2)[0] for pair in said["compared"] if pair["npu"]}
                 # Of each direction both, and what both have of parameters.
-                for call in ("Module.h.1.mlp.Mlp.forward", "Module.h.1.mlp.Mlp.backward", "Torch.softmax"):
+                for call in ("Module.h.1.mlp.Mlp.forward", "Module.h.1.mlp.Mlp.backward"):
                     self.assertTrue({f"{call}.0", f"{call}.1"} <= {c[:len(call) + 2] for c in calls}, call)
-                wrong = self.made("--twice", *mode, "second_batch")
-                self.assert_found(wrong, theirs, "data", 0, "wte", line="own_rows")
-                [said] = self.compared(wrong, theirs)
-                self.assertIn(".forward.1", said["divergence"]["record"], said["sentence"])
 
     def test_the_right_program_is_the_same(self):
         for mode in ([], ["--eager"]):

@@ -431,7 +431,12 @@ nlohmann::ordered_json Dump::construct() const {
 
 nlohmann::ordered_json Dump::stack() const {
   std::vector<std::pair<std::string, std::vector<std::string>>> lines;  // with their entries
-  for (std::size_t i = 0; i < values_.size(); ++i) {
+  // What a call gives is computed within it, what it takes by whoever was called before.
+  std::vector<std::size_t> in_order(values_.size());
+  std::iota(in_order.begin(), in_order.end(), std::size_t{0});
+  std::ranges::stable_sort(in_order, {},
+                           [&](std::size_t i) { return places_[i].list != "output"; });
+  for (const std::size_t i : in_order) {
     const LookedAt& value = values_[i];
     const std::string& entry = places_[i].entry;
     if (!chosen_[i] || value.file.empty() || !has_part(entry, kForward)) continue;
