@@ -5,6 +5,7 @@
 #include "autodiff/history.h"
 #include "base/error.h"
 #include "frontend/eager_emitter.h"
+#include "frontend/eager_taps.h"
 #include "frontend/hooks.h"
 #include "frontend/loss_scale_uses.h"
 #include "frontend/variable_values.h"
@@ -52,6 +53,7 @@ void EagerEmitter::backward(const Tensor& loss) {
       for (auto& [variable, version] : left.by)
         if (version != others.at(variable)) version = kNoVersion;
       left.sum = sum_of_gradients(left.sum, grads[i]);
+      if (taps_) taps_->added_up(*this, variables[i], left.sum);
     } else {
       left = {grads[i], others};
     }

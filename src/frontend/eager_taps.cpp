@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "frontend/variable_values.h"
 #include "ops/attention_inside.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
@@ -18,6 +19,11 @@ namespace {
 
 constexpr std::string_view kPrefixes[] = {"", kStatisticsPrefix, kExponentsPrefix};
 constexpr std::string_view kAccumulated = "accumulated.";
+constexpr const char* kNoSuchGradient =
+    "the step has no value that is just that: nobody needs it, or a sum takes it in parts";
+constexpr const char* kValueIsAnother =
+    "no backward pass meets this value: it was computed where nothing is recorded, or another "
+    "took its place before backward()";
 
 std::shared_ptr<EagerCell> cell_of(const Tensor& t) {
   return std::static_pointer_cast<EagerCell>(t.held());
@@ -28,6 +34,10 @@ std::optional<UpdateLayout> layout_of(const OpCall& call) {
   const optim::FormulaRecord* formula = formula_of_update(call.op);
   if (!formula) return std::nullopt;
   return update_layout(update_attrs(call.attrs), *formula);
+}
+
+bool is_of_parameter(std::string_view tap) {
+  return tap.substr(shown_prefix(tap).size()).starts_with(parameter_tap(""));
 }
 
 // Where gradients are summed over micro-batches, the parameter whose sum the op adds to; "".
@@ -89,6 +99,8 @@ void EagerTaps::begin() {
   taken_.clear();
   asked_gradients_.clear();
   missing_.clear();
+  replaced_.clear();
+  updates_of_.clear();
   calls_ = inputs_ = 0;
   made_.clear();
   shown_as_.clear();
@@ -114,8 +126,19 @@ std::vector<EagerTaps::Shown> EagerTaps::shown() const {
   return all;
 }
 
+// What one backward pass does not show, another of the step may.
+std::vector<RefusedTap> EagerTaps::missing() const {
+  std::vector<RefusedTap> all;
+  std::set<std::string_view> known;
+  for (const RefusedTap& tap : missing_)
+    if (!entry_of_.contains(tap.name) && known.insert(tap.name).second) all.push_back(tap);
+  return all;
+}
+
 void EagerTaps::put(Entry entry) {
-  const auto [at, is_new] = entry_of_.emplace(entry.shown.name, entries_.size());
+  std::string key = entry.shown.name;
+  if (entry.shown.call > 0) key += "@" + std::to_string(entry.shown.call);
+  const auto [at, is_new] = entry_of_.emplace(std::move(key), entries_.size());
   if (!is_new) {
     entries_[at->second] = std::move(entry);
     return;
@@ -270,9 +293,16 @@ void EagerTaps::show_inside(EagerEmitter& e, const Node& node, const OpCall& cal
 }
 
 void EagerTaps::read(EagerEmitter& e, const VariablePtr& variable, const Tensor& value) {
-  if (!read_.insert(variable.get()).second) return;
   const std::string name = variables_.id_of(variable).str();
   const bool is_parameter = variable->cls == StateClass::Parameter;
+  if (!read_.insert(variable.get()).second) {
+    // A gradient may be that of another value than the step found.
+    for (const std::string_view prefix : kPrefixes)
+      if (const auto at = entry_of_.find(std::string(prefix) + parameter_tap(name));
+          is_parameter && at != entry_of_.end())
+        entries_[at->second].of = cell_of(value);
+    return;
+  }
   show_all(e, is_parameter ? parameter_tap(name) : variable_tap(name), Kind::Value, value,
            is_parameter ? current_where() : Where{});
 }
@@ -291,15 +321,27 @@ void EagerTaps::show_sum(EagerEmitter& e, const std::string& parameter, const Te
   }
 }
 
+// What the update takes.
+void EagerTaps::added_up(EagerEmitter& e, const VariablePtr& variable, const Tensor& sum) {
+  show_sum(e, variables_.id_of(variable).str(), sum, where_values_are_added(current_where()));
+}
+
 std::vector<GradientView> EagerTaps::asked_gradients(EagerEmitter& e) {
   std::vector<GradientView> views;
   asked_gradients_.clear();
   for (const Entry* entry : in_order()) {
     const std::string& name = entry->shown.name;
     auto tap = gradient_of_tap(name);
-    if (!tap || entry_of_.contains(tap->name)) continue;
+    if (!tap) continue;
+    // Of a parameter each backward pass has one, and the update takes the last.
+    const bool is_shown = entry_of_.contains(tap->name);
+    if (is_shown && !is_of_parameter(name)) continue;
     const CellPtr value = entry->of.lock();
-    if (!value || !e.is_recorded(*value)) continue;
+    if (!value || !e.is_recorded(*value)) {
+      if (is_shown) continue;
+      missing_.push_back({std::move(tap->name), kValueIsAnother});
+      continue;
+    }
     // Of a call that gives what it takes, such as a dropout of nothing, all comes through.
     if (tap->through)
       if (const auto given = entry_of_.find(output_of_call(name));
@@ -311,17 +353,25 @@ std::vector<GradientView> EagerTaps::asked_gradients(EagerEmitter& e) {
   return views;
 }
 
+// A gradient that an update took, and that another one takes the place of.
+void EagerTaps::note_replaced(const std::string& gradient) {
+  const std::string name = gradient.substr(shown_prefix(gradient).size());
+  const std::string parameter = name.substr(0, name.rfind('.'));
+  if (entry_of_.contains(gradient) && updates_of_.contains(parameter)) replaced_.insert(name);
+}
+
 // The last value's first, as a backward pass comes to them.
 void EagerTaps::show_gradients(EagerEmitter& e, const std::vector<GradientView>& views) {
   for (std::size_t i = views.size(); i-- > 0;) {
     const Tensor& g = views[i].gradient;
     if (!g.is_defined()) {
-      missing_.push_back(asked_gradients_[i]);
+      missing_.push_back({asked_gradients_[i], kNoSuchGradient});
       continue;
     }
     Where where = where_of_gradients(current_where());
     const EagerCell& c = e.cell(g);
     if (e.is_recorded(c)) where = e.tape_.node(c.id.node).where;
+    note_replaced(asked_gradients_[i]);
     show(e, asked_gradients_[i], Kind::Gradient, g, where);
   }
 }
@@ -334,15 +384,19 @@ void EagerTaps::note_updates(const UpdateLayout& layout, const std::vector<Tenso
 }
 
 void EagerTaps::show_update(const VariablePtr& variable, const CellPtr& value,
-                            const CellPtr& statistics, const Where& where) {
+                            const CellPtr& statistics, const Where& where, bool is_again) {
+  const std::string id = variables_.id_of(variable).str();
+  int& updates = updates_of_[parameter_tap(id)];
+  if (!is_again) ++updates;
   for (const std::string_view prefix : {kStatisticsPrefix, kExponentsPrefix}) {
-    const std::string name = update_tap(prefix, variables_.id_of(variable).str());
+    const std::string name = update_tap(prefix, id);
     if (!is_asked(name)) continue;
     Shown shown{name,        {DType::F32, variable->type.shape},
                 where.phase, where.file.str(),
                 where.line,  statistics};
     note_maker(shown, value);
     shown.result = 0;
+    shown.call = updates - 1;
     put({std::move(shown), Kind::Update, entries_.size()});
   }
 }
@@ -363,7 +417,8 @@ void EagerTaps::changes(EagerEmitter& e, const VariablePtr& variable, const Tens
   if (!asks_updates_) return;
   const CellPtr cell = cell_of(value);
   if (const auto of = rounded_from_masters_.find(cell); of != rounded_from_masters_.end())
-    return show_update(of->second, cell, statistics_of_change(e, value, variable), current_where());
+    return show_update(of->second, cell, statistics_of_change(e, value, variable), current_where(),
+                       true);
   if (variable->cls != StateClass::Parameter) return;
   if (const auto ready = updates_.find(cell); ready != updates_.end())
     return show_update(variable, cell, ready->second.statistics, ready->second.where);

@@ -19,6 +19,7 @@
 #include "frontend/call_taps.h"
 #include "frontend/eager_emitter.h"
 #include "frontend/tracing.h"
+#include "graph/tap.h"
 #include "passes/attention_taps.h"
 #include "passes/tap_pattern.h"
 
@@ -68,13 +69,16 @@ class EagerTaps {
     // What made the value, and which of its results it is; null: it comes from outside.
     std::shared_ptr<const Call> made_by = {};
     int result = 0;
+    int call = 0;  // of what updates add: which update of the parameter in the step
   };
   // What the last step showed, in the order of a compiled program's taps.
   std::vector<Shown> shown() const;
   // Of the modules that were called, what their classes are called, by path.
   const std::map<std::string, std::string>& classes() const { return classes_; }
-  // Gradients of what was shown that no value of the step was just that.
-  const std::vector<std::string>& missing() const { return missing_; }
+  // Gradients of what was shown that the step's backward passes did not show, and why.
+  std::vector<RefusedTap> missing() const;
+  // Gradients of parameters of which the last alone is shown, behind an update that took another.
+  const std::set<std::string>& replaced() const { return replaced_; }
 
  private:
   friend class EagerEmitter;
@@ -130,10 +134,14 @@ class EagerTaps {
                    std::span<const Tensor> in);
   void show_sum(EagerEmitter& e, const std::string& parameter, const Tensor& sum,
                 const Where& where);
+  // backward() has added to the gradient that it had left for a parameter.
+  void added_up(EagerEmitter& e, const VariablePtr& variable, const Tensor& sum);
   void note_updates(const UpdateLayout& layout, const std::vector<Tensor>& results,
                     const Where& where);
+  // `is_again`: of the update that was shown last, known better.
   void show_update(const VariablePtr& variable, const CellPtr& value, const CellPtr& statistics,
-                   const Where& where);
+                   const Where& where, bool is_again = false);
+  void note_replaced(const std::string& gradient);
   CellPtr statistics_of_change(EagerEmitter& e, const Tensor& after, const VariablePtr& variable);
 
   template <class T>
@@ -151,8 +159,11 @@ class EagerTaps {
   std::map<std::string, std::size_t> entry_of_;  // by name
   std::set<const Variable*> read_;
   std::map<std::string, ByCell<CellPtr>> taken_;  // statistics, by prefix and value
-  std::vector<std::string> asked_gradients_, missing_;
-  struct Ready {  // what an update op said of one parameter
+  std::vector<std::string> asked_gradients_;
+  std::vector<RefusedTap> missing_;  // that a backward pass so far did not show
+  std::set<std::string> replaced_;
+  std::map<std::string, int> updates_of_;  // so far in the step, by the tap of the parameter
+  struct Ready {                           // what an update op said of one parameter
     CellPtr statistics;
     Where where;
   };

@@ -108,6 +108,11 @@ class Programs {
   void issue(int program, std::span<const std::int64_t> lengths);
   void settle(int program);
 
+  // The variable that programs here call by this id, such as a StateSlot's; null: there is none.
+  VariablePtr variable(Name id) const {
+    const auto it = variables_.by_id().find(id);
+    return it == variables_.by_id().end() ? nullptr : it->second;
+  }
   const Plan& plan() const { return executor_ ? executor_->plan() : plan_; }
   // The graph of a program as lowered, and the times of its passes. UserError E0315, here and
   // below, where there is no program of that name.

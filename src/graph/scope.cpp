@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "base/library_files.h"
+
 namespace aloft {
 namespace {
 thread_local Where top;
@@ -27,7 +29,9 @@ ModuleScope::ModuleScope(std::string_view name, Policy policy)
 }
 ModuleScope::ModuleScope(std::string_view name, const SourceLocation& pin, Policy policy)
     : ModuleScope(name, policy) {
-  if (pinned) return;
+  // Inside a module, Aloft's own calls of modules and ops say nothing to its caller; those of a
+  // program's own modules are what he is to look at.
+  if (pinned && is_of_library(pin.file_name())) return;
   top.file = pin.file_name();
   top.line = static_cast<int>(pin.line());
   pinned = true;

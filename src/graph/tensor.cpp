@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/library_files.h"
 #include "graph/refuse.h"
 
 namespace aloft {
@@ -67,7 +68,8 @@ EmitterScope::~EmitterScope() { current = saved_; }
 
 Where where_of(const SourceLocation& loc) {
   Where w = current_where();
-  if (!location_is_pinned() && !w.pass) {
+  if (w.pass) return w;
+  if (!location_is_pinned() || !is_of_library(loc.file_name())) {
     w.file = loc.file_name();
     w.line = static_cast<int>(loc.line());
   }

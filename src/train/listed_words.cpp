@@ -1,9 +1,8 @@
 #include "train/listed_words.h"
 
 #include <algorithm>
-#include <array>
-#include <utility>
 
+#include "observe/function_table.h"
 #include "observe/probe/tap_words.h"
 #include "ops/op.h"
 #include "passes/tap_pattern.h"
@@ -13,30 +12,6 @@ namespace aloft {
 namespace {
 
 constexpr std::string_view kOps = "Torch.", kForward = ".forward", kBackward = ".backward";
-
-// How PyTorch's functions are called that compute what an op does, where not as the op.
-constexpr auto kFunctions = std::to_array<std::pair<std::string_view, std::string_view>>({
-    {"add", "__add__"},
-    {"add", "__iadd__"},
-    {"add", "__radd__"},
-    {"attention", "scaled_dot_product_attention"},
-    {"attention_qkv", "scaled_dot_product_attention"},
-    {"cast", "to"},
-    {"concat", "cat"},
-    {"div", "__truediv__"},
-    {"gelu_tanh", "gelu"},
-    {"linear", "addmm"},
-    {"matmul", "__matmul__"},
-    {"matmul", "bmm"},
-    {"matmul", "mm"},
-    {"mul", "__mul__"},
-    {"mul", "__rmul__"},
-    {"neg", "__neg__"},
-    {"reshape", "view"},
-    {"sub", "__rsub__"},
-    {"sub", "__sub__"},
-    {"transpose", "permute"},
-});
 
 // Of which module of Python a function is says its first word; here all are of one.
 std::string plain(std::string_view word) {
@@ -52,8 +27,8 @@ std::string plain(std::string_view word) {
 std::vector<std::string> functions_of(std::string_view op) {
   std::vector<std::string> names = {std::string(op)};
   if (probe::take_suffix(op, "_grad")) names.emplace_back(op);
-  for (const auto& [own, theirs] : kFunctions)
-    if (own == op) names.emplace_back(theirs);
+  for (const NamedFunction& f : named_functions())
+    if (f.op == op && f.is_listed) names.emplace_back(f.name);
   return names;
 }
 

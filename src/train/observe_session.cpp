@@ -24,6 +24,7 @@
 #include "observe/probe/overflow.h"
 #include "recipe/msprobe_config.h"
 #include "recipe/recipe.h"
+#include "train/overflow_changes.h"
 #include "train/overflow_file.h"
 #include "train/probe_taps.h"
 #include "train/probe_writer.h"
@@ -36,8 +37,9 @@ namespace {
 
 constexpr const char* kUsualFolder = "probed";
 constexpr const char* kReplaced =
-    "of all values by this name that the step had the last alone: a compiled function was called "
-    "again, or another one computes something by the same name";
+    "the step has several values by this name, and one of them is written: of gradients of a "
+    "parameter that it updates several times, and of what compiled functions and eager calls both "
+    "have, the last; of a parameter that a function reads without a call of its module, the first";
 constexpr std::size_t kMostNamed = 4;
 
 struct Asked {
@@ -128,7 +130,7 @@ class Session::State {
       if (look == Look::Nothing) continue;
       const AskedTaps taps = taps_of(look, probe_, {}, nullptr);
       const auto ran = [this](const Programs& programs, const std::string& program) {
-        refused_ = programs.refused_taps(program);
+        for (const RefusedTap& tap : programs.refused_taps(program)) refused_.push_back(tap);
         probe_.task == "overflow" ? look_for_overflow(programs, program)
                                   : values_.add(programs, program);
       };
@@ -233,8 +235,9 @@ class Session::State {
 
   void begin_next() {
     values_.clear();
+    refused_.clear();
     has_run_ = false;
-    first_ = nullptr;
+    first_ = decision_ = nullptr;
     ++step_;
     look();
   }
@@ -243,9 +246,10 @@ class Session::State {
   void look_for_overflow(const Programs& programs, const std::string& program) {
     has_run_ = true;
     const auto read = programs.output<double>(program, kAllStatistics).read();
-    if (first_.is_null())
-      first_ =
-          probe::OverflowFinder(*programs.plan().find(program)).first({read.data(), read.size()});
+    if (!first_.is_null()) return;
+    first_ =
+        probe::OverflowFinder(*programs.plan().find(program)).first({read.data(), read.size()});
+    if (!first_.is_null()) decision_ = overflow_decision(programs.decisions(program), first_);
   }
 
   void write_overflow(const Looks& looks) {
@@ -253,10 +257,17 @@ class Session::State {
     // What a program was given may be what an eager call made.
     if (first_.is_null() || !first_.contains("op"))
       if (auto of_calls = first_overflow(looks.eager);
-          first_.is_null() || (!of_calls.is_null() && of_calls.contains("op")))
+          first_.is_null() || (!of_calls.is_null() && of_calls.contains("op"))) {
         first_ = std::move(of_calls);
+        decision_ = nullptr;
+      }
     if (!overflows_) overflows_.emplace(out_, "");
-    overflows_->add(step_, std::move(first_));
+    if (first_.is_null()) return overflows_->add(step_, nullptr);
+    // The step is the program's, and over: nothing can be tried on it.
+    const nlohmann::ordered_json not_tried = untried_changes(first_);
+    overflows_->add(step_, std::move(first_), {{"decision", decision_}, {"not_tried", not_tried}});
+    if (const std::string text = untried_changes_text(decision_, not_tried); !text.empty())
+      log_info("{}", text.substr(0, text.size() - 1));
   }
 
   [[noreturn]] void refuse_empty_step() const {
@@ -286,19 +297,17 @@ class Session::State {
     for (const auto& [path, kind] : classes) modules.push_back({path, kind});
     if (!writer_) writer_.emplace(probe_, out_);
     std::vector<RefusedTap> missing = refused_;
+    for (RefusedTap& tap : looks.eager.missing()) missing.push_back(std::move(tap));
     for (const std::string& name : values_.replaced()) missing.push_back({name, kReplaced});
     tell_what_was_replaced();
-    if (missing.empty())
-      writer_->write_missing(looks.eager.missing());
-    else
-      writer_->write_missing(missing);
+    writer_->write_missing(missing);
     const auto find = [&](const std::string& tap) { return values_.find(tap); };
     const ProbeWriter::Seen seen = writer_->of(values_.values(), modules, find);
     if (probe_.task == "structure") return writer_->write_structure(seen);
     writer_->write(step_, seen, values_.all());
   }
 
-  // Once: a program that calls a function twice does so in every step.
+  // Once: a program that updates a parameter twice does so in every step.
   void tell_what_was_replaced() {
     const std::set<std::string>& names = values_.replaced();
     if (names.empty() || std::exchange(has_told_, true)) return;
@@ -306,9 +315,7 @@ class Session::State {
     const std::size_t rest = first.size() - std::min(first.size(), kMostNamed);
     first.resize(first.size() - rest);
     log_warning(
-        "step {}: {}{} {} made more than once by compiled functions, and the last alone is "
-        "written (missing.json): a function that is called twice, or two models whose modules have "
-        "the same names",
+        "step {}: {}{} {} there more than once, and one alone is written (missing.json says which)",
         step_, join(first, ", "), rest > 0 ? fmt::format(" and {} more", rest) : "",
         names.size() == 1 ? "was" : "were");
   }
@@ -327,10 +334,11 @@ class Session::State {
   std::optional<EagerTaps::Looking> looking_;
   std::optional<OnlookerScope> scope_;
   StepValues values_;
-  std::vector<RefusedTap> refused_;
-  bool has_run_ = false;               // a program, with taps
-  bool has_told_ = false;              // of values that others replaced
-  nlohmann::ordered_json first_ = {};  // of task "overflow"; null: all was finite
+  std::vector<RefusedTap> refused_;       // by all programs that have run
+  bool has_run_ = false;                  // a program, with taps
+  bool has_told_ = false;                 // of values that others replaced
+  nlohmann::ordered_json first_ = {};     // of task "overflow"; null: all was finite
+  nlohmann::ordered_json decision_ = {};  // of what made it
   SessionTiming timing_;
 };
 

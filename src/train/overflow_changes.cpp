@@ -94,7 +94,10 @@ Json values_of(const OverflowOrigin::Call& call) {
 
 // --- why it has its type
 
-Json decision_of(const std::vector<DecisionRecord>& decisions, const Json& first) {
+}  // namespace
+
+nlohmann::ordered_json overflow_decision(const std::vector<DecisionRecord>& decisions,
+                                         const Json& first) {
   const std::string op = first.value("op", ""), module = first.value("module", ""),
                     phase = first.value("phase", "");
   for (const bool by_module : {false, true})  // a fused call is decided as what lies in its module
@@ -107,6 +110,8 @@ Json decision_of(const std::vector<DecisionRecord>& decisions, const Json& first
                 {"reason", in_recipe_words(text_of(d.decision.reason))}};
   return nullptr;
 }
+
+namespace {
 
 // --- changes
 
@@ -364,9 +369,40 @@ nlohmann::ordered_json overflow_changes(const Path& run, const Json& found,
     seen["operands_are_finite"] = false;
   }
   added["first"] = seen;
-  added["decision"] = decision_of(recorded.programs().decisions("train"), asked.at("first"));
+  added["decision"] = overflow_decision(recorded.programs().decisions("train"), asked.at("first"));
   added["tried"] = trying.all();
   return added;
+}
+
+nlohmann::ordered_json untried_changes(const Json& first) {
+  Json all = Json::array();
+  const std::string type = first.value("dtype", ""), op = first.value("op", "");
+  if (op.empty() || type == "torch.float32" || type == "torch.float64") return all;
+  const auto add = [&](const Change& c) {
+    all.push_back({{"change", c.text}, {"means", c.means}});
+  };
+  const PrecisionRecipe plain;  // what the program has beside it, it knows
+  if (const std::string module = first.value("module", ""); !module.empty())
+    add(wide_layer(plain, module));
+  if (op != "cast") add(denied_op(plain, op));
+  if (type != "torch.float16") return all;
+  all.push_back({{"change", "precision.level with \":bf16\" behind the level"},
+                 {"means", in_bf16(plain).means}});
+  if (first.value("phase", "") != name_of(Phase::Forward))
+    all.push_back({{"change", "precision.loss_scale with a smaller init"},
+                   {"means", "where there is a loss scale: smaller gradients become 0 in fp16"}});
+  return all;
+}
+
+std::string untried_changes_text(const Json& decision, const Json& not_tried) {
+  std::string text;
+  if (!decision.is_null())
+    text += fmt::format("  {}, because: {}\n", decision.at("type").get<std::string>(),
+                        decision.at("reason").get<std::string>());
+  for (const Json& change : not_tried)
+    text += fmt::format("  not tried: {}\n    {}\n", change.at("change").get<std::string>(),
+                        change.at("means").get<std::string>());
+  return text;
 }
 
 std::string overflow_changes_text(const Json& added) {

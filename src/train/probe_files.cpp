@@ -21,7 +21,7 @@ nlohmann::ordered_json number(double v) {
 }
 
 // Of a tap's name, behind what says that it shows statistics.
-std::string_view value_of_tap(std::string_view tap) { return tap.substr(tap.find(':') + 1); }
+std::string_view value_of_tap(std::string_view tap) { return tap.substr(shown_prefix(tap).size()); }
 
 // What the loop says of the step, for who compares two runs.
 nlohmann::ordered_json training_of(const StepDone& e, const Recipe& recipe) {
@@ -103,8 +103,8 @@ void ProbeFiles::write(const StepDone& e, const EagerTaps& taps) {
   step.add(taps);
   std::vector<probe::LookedAt> values = step.values();
   std::erase_if(values, [&](const probe::LookedAt& v) { return !is_own(v.name); });
-  std::vector<std::string> missing = taps.missing();
-  std::erase_if(missing, [&](const std::string& tap) { return !is_own(value_of_tap(tap)); });
+  std::vector<RefusedTap> missing = taps.missing();
+  std::erase_if(missing, [&](const RefusedTap& tap) { return !is_own(value_of_tap(tap.name)); });
   const auto find = [&](const std::string& tap) { return step.find(tap); };
   writer_->write_missing(missing);
   writer_->write(e.step - 1, writer_->of(std::move(values), modules_, find), step.all(),

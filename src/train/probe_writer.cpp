@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "frontend/module.h"
+#include "passes/tap_pattern.h"
 #include "train/overflow_file.h"
 #include "train/probe_selection.h"
 
@@ -16,9 +17,6 @@ namespace {
 
 // Bytes of tensors that wait to be written.
 constexpr std::uint64_t kRoom = std::uint64_t{256} << 20;
-
-constexpr const char* kNoSuchGradient =
-    "the step has no value that is just that: nobody needs it, or a sum takes it in parts";
 
 std::string text_of(const nlohmann::ordered_json& json) {
   return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
@@ -113,14 +111,9 @@ void ProbeWriter::write_structure(const Seen& seen) const {
 
 void ProbeWriter::write_missing(const std::vector<RefusedTap>& refused) const {
   nlohmann::ordered_json missing = nlohmann::ordered_json::object();
-  for (const RefusedTap& tap : refused) missing[tap.name.substr(tap.name.find(':') + 1)] = tap.why;
+  for (const RefusedTap& tap : refused)
+    missing[tap.name.substr(shown_prefix(tap.name).size())] = tap.why;
   put(folder_ / "missing.json", text_of(missing));
-}
-
-void ProbeWriter::write_missing(const std::vector<std::string>& gradients) const {
-  std::vector<RefusedTap> refused;
-  for (const std::string& name : gradients) refused.push_back({name, kNoSuchGradient});
-  write_missing(refused);
 }
 
 void ProbeWriter::put_counted(const Path& path, const std::string& text) {

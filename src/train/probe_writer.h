@@ -57,8 +57,6 @@ class ProbeWriter {
   void write_structure(const Seen& seen) const;
   // Which values there are not, and why: missing.json.
   void write_missing(const std::vector<RefusedTap>& refused) const;
-  // Gradients of what an eager step showed that no value of it was just that.
-  void write_missing(const std::vector<std::string>& gradients) const;
   // Waits for all files, so that whoever goes on from here finds them. EnvironmentError E0603.
   void settle();
   // settle(), and says what was written: written.json.

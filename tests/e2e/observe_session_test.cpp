@@ -508,6 +508,16 @@ TEST_F(ASession, NamesTheFirstOpThatIsNotFinite) {
     EXPECT_EQ(found.at("step"), 2);
     EXPECT_EQ(found.at("first").at("name"), "/mul#0");
     EXPECT_EQ(found.at("first").at("inf"), 6);
+    // A session cannot make the step again: what it proposes is said not to have been tried.
+    EXPECT_FALSE(found.contains("tried"));
+    std::vector<std::string> changes;
+    for (const Json& change : found.at("not_tried")) {
+      EXPECT_FALSE(change.contains("works"));
+      changes.push_back(change.at("change"));
+    }
+    ASSERT_EQ(changes.size(), 2u) << found;
+    EXPECT_EQ(changes[0], "precision.deny_ops = [\"mul\"]");
+    EXPECT_NE(changes[1].find("bf16"), std::string::npos);
     EXPECT_EQ(code_of([&] { observe::Session({.out = out, .task = "overflow"}).start(); }),
               "E0811");
   }
@@ -556,27 +566,6 @@ TEST_F(ASession, HasItsFolderAlone) {
   session.step();
   session.stop();
   EXPECT_FALSE(path_exists(folder_.path() / "out" / "session.lock"));
-}
-
-// Of values that have one name in a step the last is written, and which these are is said.
-TEST_F(ASession, SaysWhichValuesOthersReplaced) {
-  const Path out = folder_.path() / "out";
-  const auto one = [](const Tensor& x) { return gelu(x); };
-  auto f = compile(one, {.name = "f", .threads = 2}), g = compile(one, {.name = "g", .threads = 2});
-  observe::Session session({.out = out, .level = "op"});
-  session.start();
-  f(numbers({4, 3}));
-  session.step();
-  EXPECT_EQ(Json::parse(read_file(out / "missing.json")), Json::object());
-  f(numbers({4, 3}));
-  g(numbers({2, 3}));
-  session.step();
-  session.stop();
-  const Json missing = Json::parse(read_file(out / "missing.json"));
-  ASSERT_EQ(missing.size(), 1u) << missing;
-  EXPECT_NE(missing.begin()->get<std::string>().find("the last alone"), std::string::npos);
-  const Json shape = dump_of(out, 1).at("data").at("Torch.gelu.0.forward").at("output")[0]["shape"];
-  EXPECT_EQ(shape, Json({2, 3}));
 }
 
 TEST_F(ASession, WritesTheStructureOfItsFirstStep) {

@@ -64,8 +64,8 @@ class Block(nn.Module):
         self.mlp = Mlp(dim, c["intermediate_size"])
 
     def forward(self, x):
-        x = x + self.self_attn(self.input_layernorm(x))
-        return x + self.mlp(self.post_attention_layernorm(x))
+        x = x + self.self_attn(self.input_layernorm(x))  # LINE llama_attn
+        return x + self.mlp(self.post_attention_layernorm(x))  # LINE llama_mlp
 
 
 class Body(nn.Module):

@@ -1,5 +1,5 @@
-"""make_dumps.py OUT [NAME...]: NAME.json.gz, dumps of small models in PyTorch, made by aloft_probe: `right` and
-`right_running`, and each planted bug and each correct variant of these names, or of all; some with functions, of level
+"""make_dumps.py OUT [NAME...]: NAME.json.gz, dumps with the lines that calls came from, of small models in PyTorch, made by aloft_probe: `right` and
+`right_running`, the right one with two passes in a step (`twice-mix`), and each planted bug and each correct variant of these names, or of all; some with functions, of level
 op and mix (NAME-op, NAME-mix); of a training loop those of its steps.
 
 The committed ones: `python make_dumps.py tests/fixtures/planted`.
@@ -59,13 +59,29 @@ def shorter(v):
     return {key: part if key == "parameters" else shorter(part) for key, part in v.items()}
 
 
+def in_tree(stack):
+    """stack.json with the programs of this folder by their names in the tree, and none of the lines that make dumps."""
+    made = {}
+    for number, (entries, lines) in stack.items():
+        own = [line.replace(f"File {HERE}/", "File tests/planted/") for line in lines]
+        made[number] = [entries, [line for line in own if line.startswith("File tests/planted/")
+                                  and not line.startswith(f"File tests/planted/{Path(__file__).name},")]]
+    return made
+
+
+def read(folder, *names):
+    found = {name: json.loads((folder / f"{name}.json").read_text()) for name in names}
+    found["stack"] = in_tree(found["stack"])
+    return found
+
+
 def pack(out, value):
     text = json.dumps(shorter(value), separators=(",", ":")) + "\n"
     out.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 
 
-def dump(out, change, model_name, level="module"):
-    """What a step holds, of the model that `change` has changed; with functions, which module calls which, too."""
+def dump(out, change, model_name, level="module", passes=1):
+    """What a step of so many passes holds, of the model that `change` has changed; with functions, which module calls which, too."""
     model, data = made_model(model_name)
     loss = model.loss
     if change:
@@ -73,10 +89,11 @@ def dump(out, change, model_name, level="module"):
     with tempfile.TemporaryDirectory() as folder:
         probe = Probe(model, folder, level=level)
         with probe.step():
-            loss(*data).backward()
-        found = {name: json.loads((Path(folder) / f"step0/rank/{name}.json").read_text())
-                 for name in ("dump", "construct")}
-        pack(out, found["dump"] if level == "module" else found)
+            for _ in range(passes):
+                model.zero_grad()
+                loss(*data).backward()
+        names = ("dump", "stack") if level == "module" else ("dump", "stack", "construct")
+        pack(out, read(Path(folder) / "step0/rank", *names))
 
 
 def dump_training(out, change):
@@ -87,7 +104,7 @@ def dump_training(out, change):
     with tempfile.TemporaryDirectory() as folder:
         run.run(folder)
         steps = sorted(Path(folder).glob("step*"))
-        pack(out, {step.name: json.loads((step / "rank/dump.json").read_text()) for step in steps})
+        pack(out, {step.name: read(step / "rank", "dump", "stack") for step in steps})
 
 
 def main(out, *names):
@@ -95,7 +112,7 @@ def main(out, *names):
     out.mkdir(parents=True, exist_ok=True)
     changes, loops = planted(), planted(("training",))
     of_functions = [f"{name}-{level}" for level, names_ in WITH_FUNCTIONS.items() for name in names_]
-    for name in names or ["right", "right_running", *changes, *of_functions, *("training-" + loop for loop in loops)]:
+    for name in names or ["right", "right_running", *changes, *of_functions, "twice-mix", *("training-" + loop for loop in loops)]:
         file = out / f"{name}.json.gz"
         if name.startswith("training-"):
             dump_training(file, loops[name.removeprefix("training-")])
@@ -103,7 +120,7 @@ def main(out, *names):
             plain, _, level = name.partition("-")
             change = changes.get(plain)
             usual = "running" if name == "right_running" else "gpt2-tiny"
-            dump(file, change, getattr(change, "MODEL", usual), level or "module")
+            dump(file, change, getattr(change, "MODEL", usual), level or "module", 2 if plain == "twice" else 1)
 
 
 if __name__ == "__main__":

@@ -31,10 +31,10 @@ class Attention(nn.Module):
         batch, length, dim = x.shape
         parts = self.c_attn(x).split(dim, 2)
         q, k, v = (parts[i].view(batch, length, self.heads, dim // self.heads).transpose(1, 2) for i in self.order)
-        scores = q @ k.transpose(2, 3) * self.scale
+        scores = q @ k.transpose(2, 3) * self.scale  # LINE scores
         seen = torch.ones(length, length, dtype=torch.bool).tril(self.diagonal)
-        weights = scores.masked_fill(~seen, torch.finfo(scores.dtype).min).softmax(self.axis)
-        return self.c_proj((weights @ v).transpose(1, 2).reshape(batch, length, dim))
+        weights = scores.masked_fill(~seen, torch.finfo(scores.dtype).min).softmax(self.axis)  # LINE weights
+        return self.c_proj((weights @ v).transpose(1, 2).reshape(batch, length, dim))  # LINE attn_out
 
 
 class Mlp(nn.Module):
@@ -44,7 +44,7 @@ class Mlp(nn.Module):
         self.act = nn.GELU("tanh")
 
     def forward(self, x):
-        return self.c_proj(self.act(self.c_fc(x)))
+        return self.c_proj(self.act(self.c_fc(x)))  # LINE in_mlp
 
 
 class Block(nn.Module):
@@ -54,8 +54,8 @@ class Block(nn.Module):
         self.ln_2, self.mlp = nn.LayerNorm(dim, epsilon), Mlp(dim)
 
     def forward(self, x):
-        x = x + self.attn(self.ln_1(x))
-        return x + self.mlp(self.ln_2(x))
+        x = x + self.attn(self.ln_1(x))  # LINE attn
+        return x + self.mlp(self.ln_2(x))  # LINE mlp
 
 
 class Body(nn.Module):
@@ -68,10 +68,10 @@ class Body(nn.Module):
 
     def forward(self, tokens):
         positions = torch.arange(tokens.shape[1])
-        x = self.wte(tokens) + self.wpe(positions)
+        x = self.wte(tokens) + self.wpe(positions)  # LINE tables
         for block in self.h:
-            x = block(x)
-        return self.ln_f(x)
+            x = block(x)  # LINE block
+        return self.ln_f(x)  # LINE last_norm
 
 
 class Gpt2(nn.Module):
@@ -82,7 +82,7 @@ class Gpt2(nn.Module):
         self.lm_head.weight = self.transformer.wte.weight
 
     def forward(self, tokens):
-        return self.lm_head(self.transformer(tokens))
+        return self.lm_head(self.transformer(tokens))  # LINE body
 
     def loss(self, tokens, targets):
         return nn.functional.cross_entropy(self(tokens).flatten(0, 1).float(), targets.flatten(), ignore_index=-100)

@@ -1,23 +1,33 @@
 """Mistakes and correct changes on Aloft's side of a port: what dump_training is told beside the right program, and
-for a mistake where the probe is to see it first: place, step, module (None: whichever)."""
+for a mistake where the probe is to see it first: place, step, module (None: whichever), line (None: none).
+
+OWN: mistakes of own_gpt2.cpp: place, module, its line, and the line of model.py where that run is the first."""
 
 BUGS = {
-    "targets_not_shifted": (["--program", "targets not shifted"], "loss", 0, None),
-    "batches_exchanged": (["--program", "batches exchanged"], "data", 0, "wte"),
-    "batch_twice": (["--program", "batch twice"], "data", 2, "wte"),
-    "micro_batch_twice": (["--program", "micro-batch twice"], "data", 0, "wte"),
-    "weights_not_loaded": (["--program", "weights not loaded"], "parameter", 0, None),
-    "one_micro_batch": (["train.accumulate=1"], "loss", 0, None),
-    "wrong_betas": (["optimizer.betas=[0.9,0.95]"], "optimizer", 0, None),
-    "wrong_decay": (["optimizer.weight_decay=0.01"], "optimizer", 0, None),
-    "wrong_eps": (["optimizer.eps=1e-4"], "optimizer", 0, None),
-    "decay_in_the_gradient": (["optimizer.kind=adam"], "optimizer", 0, None),
-    "biases_decay": (["optimizer.no_decay=[]"], "update", 0, None),
-    "uphill": (["optimizer.maximize=true"], "update", 0, None),
-    "no_clip": (["optimizer.clip_norm=0"], "gradient norm", 0, None),
-    "longer_warmup": (["schedule.warmup=3"], "schedule", 0, None),
-    "wrong_norm_eps": (["model.norm_eps=1e-3"], "forward", 0, "h.0.ln_1"),
-    "dropout": (["model.dropout=0.1"], "forward", 0, None),
+    "targets_not_shifted": (["--program", "targets not shifted"], "loss", 0, None, None),
+    "batches_exchanged": (["--program", "batches exchanged"], "data", 0, "wte", "tables"),
+    "batch_twice": (["--program", "batch twice"], "data", 2, "wte", "tables"),
+    "micro_batch_twice": (["--program", "micro-batch twice"], "data", 0, "wte", "tables"),
+    "weights_not_loaded": (["--program", "weights not loaded"], "parameter", 0, None, "tables"),
+    "one_micro_batch": (["train.accumulate=1"], "loss", 0, None, None),
+    "wrong_betas": (["optimizer.betas=[0.9,0.95]"], "optimizer", 0, None, None),
+    "wrong_decay": (["optimizer.weight_decay=0.01"], "optimizer", 0, None, None),
+    "wrong_eps": (["optimizer.eps=1e-4"], "optimizer", 0, None, None),
+    "decay_in_the_gradient": (["optimizer.kind=adam"], "optimizer", 0, None, None),
+    "biases_decay": (["optimizer.no_decay=[]"], "update", 0, None, "attn_out"),
+    "uphill": (["optimizer.maximize=true"], "update", 0, None, "tables"),
+    "no_clip": (["optimizer.clip_norm=0"], "gradient norm", 0, None, None),
+    "longer_warmup": (["schedule.warmup=3"], "schedule", 0, None, None),
+    "wrong_norm_eps": (["model.norm_eps=1e-3"], "forward", 0, "h.0.ln_1", "attn"),
+    "dropout": (["model.dropout=0.1"], "forward", 0, None, "block"),
+}
+
+OWN = {
+    "scale": ("forward", "h.0.attn", "own_projection", "attn"),
+    "keys_and_values_exchanged": ("forward", "h.0.attn", "own_projection", "attn"),
+    "mask_off_by_one": ("forward", "h.0.attn", "own_projection", "attn"),
+    "axis": ("forward", "h.0.attn", "own_projection", "attn"),
+    "transposed": ("forward", "h.0.attn.c_proj", "own_projection", "attn_out"),
 }
 
 VARIANTS = {

@@ -1,7 +1,10 @@
-"""planted_test.py ALOFT DUMP_MODEL DUMP_TRAINING [passes | loops | ours]: what `aloft probe compare` says of models and
+"""planted_test.py ALOFT DUMP_MODEL DUMP_TRAINING OWN_GPT2 [passes | loops | ours | own]: what `aloft probe compare` says of models and
 training loops in PyTorch beside the same here: nothing of the right ones and of correct variants, of a planted bug the
-place that it lies in. Without the last word all three parts: mistakes in a pass of PyTorch's, in its loop, and on
-Aloft's side of the loop.
+place that it lies in, and the line of the program that calls it. Without the last word all parts: mistakes in a pass of
+PyTorch's, in its loop, on Aloft's side of the loop, and in a model that a person has written in C++.
+
+The lines to be named are marked in the programs, by a comment LINE and a name at their end, which LINE of a mistake
+says; where a mistake has none, such as one of a loop's settings, no line may be named.
 
 The dumps of PyTorch are made anew where the Python has torch (JUDGE_PYTHON names one); else they are those of
 tests/fixtures/planted, which make_dumps.py writes. At the end each part prints how many were found, and named right.
@@ -10,13 +13,14 @@ import ast
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-ALOFT, DUMP_MODEL, DUMP_TRAINING = (Path(path).resolve() for path in sys.argv[1:4])
+ALOFT, DUMP_MODEL, DUMP_TRAINING, OWN_GPT2 = (Path(path).resolve() for path in sys.argv[1:5])
 HERE = Path(__file__).resolve().parent
 FIXTURES = HERE.parent / "fixtures"
 JUDGE = os.environ.get("JUDGE_PYTHON")
@@ -46,6 +50,20 @@ def all_in(folder):
     return {path.stem: said_in(path) for path in sorted((HERE / folder).glob("*.py"))}
 
 
+def marked_lines():
+    """{name: "model.py:31"}, of all programs here."""
+    lines = {}
+    for path in sorted(p for p in HERE.rglob("*") if p.suffix in (".py", ".cpp")):
+        for number, text in enumerate(path.read_text().splitlines(), 1):
+            for name in re.findall(r"(?:#|//) LINE (\w+)$", text):
+                assert name not in lines, f"{path}:{number}: {name} is marked at {lines[name]}, too"
+                lines[name] = f"{path.name}:{number}"
+    return lines
+
+
+LINES = marked_lines()
+
+
 class Planted(unittest.TestCase):
     """What the parts have in common."""
     DUMPS = ()  # of PyTorch, by the names of make_dumps.py
@@ -53,8 +71,8 @@ class Planted(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         assert UNSEEN <= {*all_in("bugs"), *all_in("training")}, "each has its file"
-        cls.counts = dict.fromkeys(("bugs", "found", "named", "variants", "false alarms"), 0)
-        cls.unseen = dict.fromkeys(("bugs", "found", "named"), 0)
+        cls.counts = dict.fromkeys(("bugs", "found", "named", "lines", "variants", "false alarms"), 0)
+        cls.unseen = dict.fromkeys(("bugs", "found", "named", "lines"), 0)
         cls.holder = tempfile.TemporaryDirectory()
         cls.folder = Path(cls.holder.name)
         cls.packed = FIXTURES / "planted"
@@ -66,11 +84,13 @@ class Planted(unittest.TestCase):
     def tearDownClass(cls):
         cls.holder.cleanup()
         c, few = cls.counts, cls.unseen
-        print(f"\n{cls.__name__}: {c['bugs']} bugs: {c['found']} found, {c['named']} named right; {c['variants']} "
-              f"correct variants: {c['false alarms']} false alarms")
+
+        def told(of):
+            return (f"{of['bugs']} bugs: {of['found']} found, {of['named']} named right, {of['lines']} of them with their "
+                    "source line")
+        print(f"\n{cls.__name__}: {told(c)}; {c['variants']} correct variants: {c['false alarms']} false alarms")
         if few["bugs"]:
-            print(f"{cls.__name__}, by somebody who had not seen it: {few['bugs']} bugs: {few['found']} found, "
-                  f"{few['named']} named right")
+            print(f"{cls.__name__}, by somebody who had not seen it: {told(few)}")
 
     @classmethod
     def trained(cls, name, *changes):
@@ -79,22 +99,24 @@ class Planted(unittest.TestCase):
         return out
 
     def unpacked(self, name):
-        text = gzip.decompress((self.packed / f"{name}.json.gz").read_bytes())
-        if name.endswith(("-op", "-mix")):
-            folder = self.folder / name
-            folder.mkdir(exist_ok=True)
-            for file, content in json.loads(text).items():
-                (folder / f"{file}.json").write_text(json.dumps(content))
-            return folder
-        if not name.startswith("training-"):
-            path = self.folder / f"{name}.json"
-            path.write_bytes(text)
-            return path
-        for step, dump in json.loads(text).items():
-            folder = self.folder / name / step / "rank"
+        packed = json.loads(gzip.decompress((self.packed / f"{name}.json.gz").read_bytes()))
+        steps = packed if name.startswith("training-") else {"": packed}
+        for step, files in steps.items():
+            folder = self.folder / name / (f"{step}/rank" if step else "")
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / "dump.json").write_text(json.dumps(dump))
+            self.assert_is_of_these_programs(name, files["stack"])
+            for file, content in files.items():
+                (folder / f"{file}.json").write_text(json.dumps(content))
         return self.folder / name
+
+    def assert_is_of_these_programs(self, name, stack):
+        """A dump that was made before a program changed has other lines."""
+        for _, lines in stack.values():
+            for line in lines:
+                file, number, text = re.match(r"File (\S+), line (\d+), in [^\n]*\n (.*)", line).groups()
+                now = (HERE.parents[1] / file).read_text().splitlines()
+                self.assertEqual(now[int(number) - 1].strip() if int(number) <= len(now) else "", text,
+                                 f"{name} was made by another {file}: make_dumps.py makes it anew")
 
     def compared(self, npu, bench):
         """What is said of each step, in order."""
@@ -119,7 +141,7 @@ class Planted(unittest.TestCase):
             self.assertGreater(len(said["compared"]), least)
             self.assertEqual(said["coverage"]["lacks"], "", said["sentence"])
 
-    def assert_found(self, npu, bench, place=None, step=0, module=None, kind=None):
+    def assert_found(self, npu, bench, place=None, step=0, module=None, kind=None, line=None):
         name = npu.stem.removeprefix("training-")
         tallies = (self.counts, self.unseen) if name in UNSEEN else (self.counts,)
 
@@ -140,6 +162,10 @@ class Planted(unittest.TestCase):
         if kind is not None:
             self.assertEqual(first["divergence"]["kind"], kind, first["sentence"])
         count("named")
+        self.assertEqual(first["divergence"]["line"], LINES[line] if line else "", first["sentence"])
+        if line:
+            self.assertIn(f"; called at {LINES[line]}", first["sentence"])
+            count("lines")
 
 
 class Passes(Planted):
@@ -187,13 +213,13 @@ class Passes(Planted):
         for name, said in all_in("bugs").items():
             with self.subTest(name):
                 self.assert_found(self.unpacked(name), self.partner(said), said["PLACE"], 0, said["MODULE"],
-                                  said["KIND"])
+                                  said["KIND"], said.get("LINE"))
 
     def test_what_names_something_else_is_not_right(self):
         """A comparison that finds each mistake and says of it what is not so."""
         compared, counts = self.compared, dict(self.counts)
         planted, said = self.unpacked("attention_scale"), all_in("bugs")["attention_scale"]
-        for what in ("place", "module", "kind"):
+        for what in ("place", "module", "kind", "line"):
             def other(npu, bench, what=what):
                 found = compared(npu, bench)
                 for one in found:
@@ -201,7 +227,8 @@ class Passes(Planted):
                 return found
             self.compared = other
             with self.subTest(what), self.assertRaises(AssertionError):
-                self.assert_found(planted, self.partner(said), said["PLACE"], 0, said["MODULE"], said["KIND"])
+                self.assert_found(planted, self.partner(said), said["PLACE"], 0, said["MODULE"], said["KIND"],
+                                  said["LINE"])
         self.counts.update(counts)
 
     def test_what_is_inside_of_attention_is_named(self):
@@ -218,8 +245,8 @@ class Passes(Planted):
                             ("softmax_axis", weights)):
             with self.subTest(name):
                 planted = self.unpacked(f"{name}-mix")
-                self.assert_found(planted, inside, "forward", 0, module[0], kinds[0])
-                self.assert_found(inside, planted, "forward", 0, module[1], kinds[1])
+                self.assert_found(planted, inside, "forward", 0, module[0], kinds[0], "weights")
+                self.assert_found(inside, planted, "forward", 0, module[1], kinds[1], "weights")
 
     def test_functions_are_named_where_dumps_have_them(self):
         # Of each mistake the function, or the module that computes between two, as either run calls it.
@@ -234,8 +261,10 @@ class Passes(Planted):
             for name, ((theirs, their_kind), (here, kind)) in bugs.items():
                 with self.subTest(level=level, name=name):
                     planted, right = self.unpacked(f"{name}-{level}"), self.folder / f"ours-{level}"
-                    self.assert_found(planted, right, "forward", 0, theirs, their_kind)
-                    self.assert_found(right, planted, "forward", 0, here, kind)
+                    # Its own line, and not that of the module that calls it.
+                    line = "in_mlp" if name == "exact_gelu" else all_in("bugs")[name]["LINE"]
+                    self.assert_found(planted, right, "forward", 0, theirs, their_kind, line)
+                    self.assert_found(right, planted, "forward", 0, here, kind, line)
 
     def test_functions_agree_at_whatever_level(self):
         for ours_level in ("op", "mix"):
@@ -309,7 +338,8 @@ class Loops(Planted):
                     self.assert_same(npu, bench)
                     self.assert_same(bench, npu)
                 else:
-                    self.assert_found(npu, bench, said["PLACE"], said["STEP"], said.get("MODULE"))
+                    self.assert_found(npu, bench, said["PLACE"], said["STEP"], said.get("MODULE"),
+                                      line=said.get("LINE"))
 
 
 class Ours(Planted):
@@ -317,9 +347,9 @@ class Ours(Planted):
 
     def test_mistakes_here_are_found(self):
         right = self.unpacked("training-right")
-        for name, (changes, place, step, module) in ours.BUGS.items():
+        for name, (changes, place, step, module, line) in ours.BUGS.items():
             with self.subTest(name):
-                self.assert_found(self.trained(name, *changes), right, place, step, module)
+                self.assert_found(self.trained(name, *changes), right, place, step, module, line=line)
 
     def test_correct_changes_here_are_no_divergence(self):
         right = self.unpacked("training-right")
@@ -328,6 +358,44 @@ class Ours(Planted):
                 self.assert_same(self.trained(name, *changes), right)
 
 
+class Own(Planted):
+    """A model in C++ that a person has written: the lines of that program, and of the other where it is the first."""
+    DUMPS = ("right-mix", "twice-mix")
+
+    def made(self, *words):
+        out = self.folder / "-".join(["own", *words])
+        subprocess.run([OWN_GPT2, FIXTURES / "gpt2-tiny", out, *words], check=True)
+        return out / "step0" / "rank"
+
+    def test_mistakes_here_are_found_with_their_lines(self):
+        theirs = self.unpacked("right-mix")
+        for name, (place, module, line, their_line) in ours.OWN.items():
+            for mode in ([], ["--eager"]):
+                with self.subTest(name, mode=mode):
+                    own = self.made(*mode, name)
+                    self.assert_found(own, theirs, place, 0, module, line=line)
+                    self.assert_found(theirs, own, place, 0, "transformer." + module, line=their_line)
+
+    def test_two_passes_in_a_step_are_two_calls(self):
+        theirs = self.unpacked("twice-mix")
+        for mode in ([], ["--eager"]):
+            with self.subTest(mode=mode):
+                own = self.made("--twice", *mode)
+                self.assert_same(own, theirs, 200)
+                self.assert_same(theirs, own, 200)
+                [said] = self.compared(own, theirs)
+                calls = {pair["npu"]["name"].rsplit(".", 2)[0] for pair in said["compared"] if pair["npu"]}
+                # Of each direction both, and what both have of parameters.
+                for call in ("Module.h.1.mlp.Mlp.forward", "Module.h.1.mlp.Mlp.backward"):
+                    self.assertTrue({f"{call}.0", f"{call}.1"} <= {c[:len(call) + 2] for c in calls}, call)
+
+    def test_the_right_program_is_the_same(self):
+        for mode in ([], ["--eager"]):
+            own = self.made(*mode)
+            self.assert_same(own, self.unpacked("right-mix"))
+            self.assert_same(self.unpacked("right-mix"), own)
+
+
 if __name__ == "__main__":
-    parts = sys.argv[4:] or ["passes", "loops", "ours"]
+    parts = sys.argv[5:] or ["passes", "loops", "ours", "own"]
     unittest.main(argv=[sys.argv[0], *(part.title() for part in parts)], verbosity=2)

@@ -11,7 +11,7 @@ class Network(nn.Module):
         self.fc = nn.Linear(4, 3)
 
     def forward(self, x):
-        x = torch.relu(self.bn1(self.conv1(x)))
+        x = torch.relu(self.bn1(self.conv1(x)))  # LINE first_norm
         x = torch.relu(self.bn2(self.conv2(x)))
         return self.fc(x.mean((2, 3)))
 

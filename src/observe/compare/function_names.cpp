@@ -1,36 +1,36 @@
 #include "observe/compare/function_names.h"
 
+#include <map>
 #include <string_view>
-#include <utility>
 
 #include "base/text.h"
+#include "observe/function_table.h"
 
 namespace aloft::compare {
 
-std::string plain_function(const Entry& call) {
-  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"attention_probabilities", "softmax"},
-      {"gelu_tanh", "gelu"},
-      {"addmm", "linear"},
-      {"dense", "linear"},
-      {"bmm", "matmul"},
-      {"batchmatmul", "matmul"},
-      {"layernorm", "layer_norm"},
-      {"radd", "add"},
-      {"iadd", "add"},
-      {"rmul", "mul"},
-      {"imul", "mul"},
-      {"multiply", "mul"},
-      {"rsub", "sub"},
-      {"truediv", "div"},
-      {"gather", "embedding"}};
-  std::string name = lower(call.kind);
+namespace {
+
+// "add" of "__add__" and of "add_", which writes in place.
+std::string bare(std::string name) {
   if (name.starts_with("__") && name.ends_with("__") && name.size() > 4)
     name = name.substr(2, name.size() - 4);
   while (name.ends_with('_') && name.size() > 1) name.pop_back();
-  for (const auto& [theirs, plain] : kNames)
-    if (name == theirs) return std::string(plain);
   return name;
+}
+
+std::map<std::string, std::string_view> ops_by_name() {
+  std::map<std::string, std::string_view> ops;
+  for (const NamedFunction& f : named_functions()) ops.emplace(bare(std::string(f.name)), f.op);
+  return ops;
+}
+
+}  // namespace
+
+std::string plain_function(const Entry& call) {
+  static const std::map<std::string, std::string_view> ops = ops_by_name();
+  std::string name = bare(lower(call.kind));
+  const auto known = ops.find(name);
+  return known == ops.end() ? name : std::string(known->second);
 }
 
 bool commutes(const Entry& call) {

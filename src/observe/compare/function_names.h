@@ -7,7 +7,7 @@
 
 namespace aloft::compare {
 
-// "add" of "__radd__", "gelu" of "gelu_tanh", "linear" of "addmm".
+// One name for all that do the same, that of an op: "add" of "__radd__", "linear" of "addmm".
 std::string plain_function(const Entry& call);
 
 // Whether its two operands may stand in either order: a sum, a product of elements.

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/library_files.h"
 #include "observe/probe/record.h"
 #include "observe/probe/tap_words.h"
 
@@ -63,19 +64,13 @@ std::string_view parent_of(std::string_view path) {
 
 }  // namespace
 
-bool is_of_library(std::string_view file) {
-  constexpr std::string_view kHere = __FILE__, kOwn = "observe/probe/dump.cpp";
-  static_assert(kHere.ends_with(kOwn));
-  return file.starts_with(kHere.substr(0, kHere.size() - kOwn.size()));
-}
-
 Dump::Dump(std::vector<LookedAt> values, const std::vector<DumpedModule>& modules,
            std::string level)
     : values_(std::move(values)), modules_(modules), level_(std::move(level)) {
   for (const LookedAt& value : values_) {
     const std::string_view name = value.name;
     places_.push_back(name.starts_with(kCall)        ? place_of_call(name)
-                      : name.starts_with(kParameter) ? place_of_parameter(name)
+                      : name.starts_with(kParameter) ? place_of_parameter(value)
                                                      : place_of_op(value));
     const std::string& entry = places_.back().entry;
     if (std::ranges::find(entries_, entry) == entries_.end()) entries_.push_back(entry);
@@ -207,18 +202,21 @@ Dump::Place Dump::place_of_call(std::string_view name) const {
   return {module + std::string(kForward) + call, is_input ? "input_args" : "output", {}, true};
 }
 
-Dump::Place Dump::place_of_parameter(std::string_view name) const {
+Dump::Place Dump::place_of_parameter(const LookedAt& value) const {
+  std::string_view name = value.name;
   take_prefix(name, kParameter);
+  if (value.call > 0) take_suffix(name, of_call(value.call));
+  const std::string number = "." + std::to_string(value.call);
   const bool is_gradient = take_suffix(name, kGradient);
   const bool is_update = !is_gradient && take_suffix(name, kUpdate);
   const std::string_view path = parent_of(name);
   const std::string own(path.empty() ? name : name.substr(path.size() + 1));
   const std::string module = class_of(path);
   if (is_gradient) return {module + std::string(kParametersGrad) + ".0", "", own};
-  if (is_update) return {module + std::string(kParametersUpdate) + ".0", "", own};
+  if (is_update) return {module + std::string(kParametersUpdate) + number, "", own};
   const std::string gradient = std::string(kParameter) + std::string(name) + std::string(kGradient);
   const bool is_trained = std::ranges::find(values_, gradient, &LookedAt::name) != values_.end();
-  return {module + std::string(kForward) + ".0", "parameters", own, is_trained};
+  return {module + std::string(kForward) + number, "parameters", own, is_trained};
 }
 
 // "h.0.mlp/linear.backward#1.2", of which the last number is that of the result.
@@ -374,14 +372,20 @@ nlohmann::ordered_json Dump::construct() const {
     const std::string& entry = places_[i].entry;
     if (!chosen_[i] || !is_op(entry) || parents.contains(entry)) continue;
     const std::string_view direction = is_behind_forward(values_[i]) ? kBackward : kForward;
-    parents[entry] = parent_of_call(function_of(values_[i].name), direction, "0");
+    parents[entry] =
+        parent_of_call(function_of(values_[i].name), direction, std::to_string(values_[i].call));
   }
   return parents;
 }
 
 nlohmann::ordered_json Dump::stack() const {
   std::vector<std::pair<std::string, std::vector<std::string>>> lines;  // with their entries
-  for (std::size_t i = 0; i < values_.size(); ++i) {
+  // What a call gives is computed within it, what it takes by whoever was called before.
+  std::vector<std::size_t> in_order(values_.size());
+  std::iota(in_order.begin(), in_order.end(), std::size_t{0});
+  std::ranges::stable_sort(in_order, {},
+                           [&](std::size_t i) { return places_[i].list != "output"; });
+  for (const std::size_t i : in_order) {
     const LookedAt& value = values_[i];
     const std::string& entry = places_[i].entry;
     if (!chosen_[i] || value.file.empty() || !has_part(entry, kForward)) continue;

@@ -22,10 +22,6 @@ struct DumpedModule {
   std::string kind;  // "Linear"; empty of a class that does not say
 };
 
-// Whether a source file is one of Aloft itself, which calls the models of recipes: its lines say
-// nothing about anybody's program.
-bool is_of_library(std::string_view file);
-
 // Which names msprobe gives to what a program takes statistics of.
 class Dump {
  public:
@@ -84,7 +80,7 @@ class Dump {
   void put_taken(const ContentOf& content_of, const RecordAt& record_at) const;
   nlohmann::ordered_json taps() const;
   Place place_of_call(std::string_view name) const;
-  Place place_of_parameter(std::string_view name) const;
+  Place place_of_parameter(const LookedAt& value) const;
   Place place_of_op(const LookedAt& value);
   void note_taken();
   std::vector<bool> gradients() const;

@@ -34,6 +34,10 @@ struct LookedAt {
   std::size_t order = 0;       // of what computes it: the number of the instruction, or eager call
   bool has_exponents = false;  // the counts of exponents stand behind the numbers
   std::vector<Operand> operands = {};  // of an op's result, in the op's order
+  // In a step of several programs: the first call in its own of the module that computes it. Of a
+  // parameter where its record stands: the call of its module that reads it, or which update of it
+  // it is; where that is not 0, the name ends with of_call() of it.
+  int call = 0;
 };
 
 // "h.0/layer_norm#0" of "h.0/layer_norm#0.1", its second result.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/library_files.h"
 #include "base/text.h"
 #include "observe/probe/dump.h"
 #include "observe/probe/record.h"

@@ -2,12 +2,16 @@
 // "call:h.0.mlp#0.output.gradient", "parameter:h.0.ln_1.weight.update".
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace aloft::probe {
 
 inline constexpr std::string_view kCall = "call:", kParameter = "parameter:",
                                   kGradient = ".gradient", kUpdate = ".update";
+
+// What stands behind the name of a parameter's value that is not the step's first (LookedAt::call).
+inline std::string of_call(int call) { return "@call" + std::to_string(call); }
 
 // Whether the text began, or ended, with the word, which is then gone from it.
 inline bool take_prefix(std::string_view& text, std::string_view prefix) {

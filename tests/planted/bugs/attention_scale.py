@@ -1,6 +1,7 @@
 """Scores are divided by the width of a head, not by its root."""
 MODULE = "transformer.h.0.attn"
 PLACE, KIND = "forward", "Attention"
+LINE = "attn"
 
 
 def plant(model):

@@ -1,6 +1,7 @@
 """A fused product adds the bias, and the layer does so again."""
 MODULE = "transformer.h.0.attn.c_proj"
 PLACE, KIND = "forward", "Projection"
+LINE = "attn_out"
 
 
 def plant(model):

@@ -2,6 +2,7 @@
 MODEL = "llama-tiny"
 MODULE = "model.layers.0.mlp"
 PLACE, KIND = "backward", "Mlp"
+LINE = "llama_mlp"
 
 
 def plant(model):

@@ -3,6 +3,7 @@ from torch import nn
 
 MODULE = "transformer.h.0.mlp"
 PLACE, KIND = "forward", "Mlp"
+LINE = "mlp"
 
 
 def plant(model):

@@ -1,6 +1,7 @@
 """Positions begin at 1."""
 MODULE = "transformer.wpe"
 PLACE, KIND = "data", "Embedding"
+LINE = "tables"
 
 
 def plant(model):

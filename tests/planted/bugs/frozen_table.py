@@ -1,6 +1,7 @@
 """The token table is left out of what is trained."""
 MODULE = "transformer.wte"
 PLACE, KIND = "gradient", "Embedding"
+LINE = "tables"
 
 
 def plant(model):

@@ -3,6 +3,7 @@ import torch
 
 MODULE = "transformer.h.0.attn"
 PLACE, KIND = "forward", "Attention"
+LINE = "attn"
 
 
 def plant(model):

@@ -1,6 +1,7 @@
 """Heads of keys and values are repeated all in turn, and not each beside itself."""
 MODEL, MODULE = "llama-tiny", "model.layers.0.self_attn"
 PLACE, KIND = "forward", "Attention"
+LINE = "llama_attn"
 
 
 def plant(model):

@@ -1,6 +1,7 @@
 """A norm sums in float16."""
 MODULE = "transformer.ln_f"
 PLACE, KIND = "forward", "LayerNorm"
+LINE = "last_norm"
 
 
 def plant(model):

@@ -2,6 +2,7 @@
 # Statistics of what the projection takes are those of any order of the same numbers.
 MODULE = "transformer.h.0.attn.c_proj"
 PLACE, KIND = "forward", "Projection"
+LINE = "attn_out"
 
 
 def plant(model):

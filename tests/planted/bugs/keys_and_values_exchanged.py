@@ -1,6 +1,7 @@
 """The fused projection is split as query, value, key."""
 MODULE = "transformer.h.0.attn"
 PLACE, KIND = "forward", "Attention"
+LINE = "attn"
 
 
 def plant(model):

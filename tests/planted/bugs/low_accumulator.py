@@ -3,6 +3,7 @@ import torch
 
 MODULE = "transformer.h.0.mlp.c_proj"
 PLACE, KIND = "forward", "Projection"
+LINE = "in_mlp"
 
 
 def plant(model):

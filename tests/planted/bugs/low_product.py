@@ -1,6 +1,7 @@
 """A product in float16 amid float32."""
 MODULE = "transformer.h.0.mlp.c_proj"
 PLACE, KIND = "forward", "Projection"
+LINE = "in_mlp"
 
 
 def plant(model):

@@ -1,6 +1,7 @@
 """A bias that is used, and not trained."""
 MODULE = "transformer.h.1.mlp.c_fc"
 PLACE, KIND = "gradient", "Projection"
+LINE = "in_mlp"
 
 
 def plant(model):

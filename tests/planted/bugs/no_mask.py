@@ -1,6 +1,7 @@
 """Attention that sees the whole text."""
 MODULE = "transformer.h.0.attn"
 PLACE, KIND = "forward", "Attention"
+LINE = "attn"
 
 
 def plant(model):

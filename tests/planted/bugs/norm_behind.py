@@ -1,6 +1,7 @@
 """Norms stand behind the sums, and not before what is added."""
 MODULE = "transformer.h.0"
 PLACE, KIND = "forward", "Block"
+LINE = "block"
 
 
 def plant(model):

@@ -1,6 +1,7 @@
 """The ids of another tokenizer."""
 MODULE = "transformer.wte"
 PLACE, KIND = "data", "Embedding"
+LINE = "tables"
 
 
 def plant(model):

@@ -1,6 +1,7 @@
 """The residual of attention is taken behind the norm, in one block."""
 MODULE = "transformer.h.1"
 PLACE, KIND = "forward", "Block"
+LINE = "block"
 
 
 def plant(model):

@@ -1,6 +1,7 @@
 """A block without the way around its attention."""
 MODULE = "transformer.h.1"
 PLACE, KIND = "forward", "Block"
+LINE = "block"
 
 
 def plant(model):

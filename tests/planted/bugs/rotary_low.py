@@ -4,6 +4,7 @@ import torch
 MODEL = "llama-tiny"
 MODULE = "model.layers.0.self_attn"
 PLACE, KIND = "forward", "Attention"
+LINE = "llama_attn"
 
 
 def plant(model):

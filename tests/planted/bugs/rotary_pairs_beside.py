@@ -3,6 +3,7 @@ import torch
 
 MODEL, MODULE = "llama-tiny", "model.layers.0.self_attn"
 PLACE, KIND = "forward", "Attention"
+LINE = "llama_attn"
 
 
 def plant(model):

@@ -3,6 +3,7 @@ import math
 
 MODULE = "transformer"
 PLACE, KIND = "forward", "Body"
+LINE = "body"
 
 
 def plant(model):

@@ -3,6 +3,7 @@ from torch import nn
 
 MODULE = "transformer.wte"
 PLACE, KIND = "gradient", "Embedding"
+LINE = "tables"
 
 
 def plant(model):

@@ -3,6 +3,7 @@ import torch
 
 MODULE = "transformer.h.1.mlp.c_proj"
 PLACE, KIND = "parameter", "Projection"
+LINE = "in_mlp"
 
 
 def plant(model):

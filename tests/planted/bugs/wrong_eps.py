@@ -1,6 +1,7 @@
 """Norms with the epsilon of another family."""
 MODULE = "transformer.h.0.ln_1"
 PLACE, KIND = "forward", "LayerNorm"
+LINE = "attn"
 
 
 def plant(model):

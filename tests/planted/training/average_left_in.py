@@ -2,6 +2,7 @@
 import torch
 
 PLACE, STEP = "parameter", 2
+LINE = "tables"
 
 
 def plant(run):

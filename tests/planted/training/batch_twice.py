@@ -1,5 +1,6 @@
 """A batch is handed out twice."""
 PLACE, STEP, MODULE = "data", 2, "transformer.wte"
+LINE = "tables"
 
 
 def plant(run):

@@ -1,5 +1,6 @@
 """The second step's batches come in the third one, and the other way round."""
 PLACE, STEP, MODULE = "data", 1, "transformer.wte"
+LINE = "tables"
 
 
 def plant(run):

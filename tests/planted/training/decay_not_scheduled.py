@@ -2,6 +2,7 @@
 import torch
 
 PLACE, STEP = "update", 0
+LINE = "tables"
 
 
 class AdamW(torch.optim.AdamW):

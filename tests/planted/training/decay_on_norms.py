@@ -1,5 +1,6 @@
 """Norms and biases decay as weights do."""
 PLACE, STEP = "update", 0
+LINE = "attn"
 
 
 def plant(run):

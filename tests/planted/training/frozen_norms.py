@@ -1,5 +1,6 @@
 """Norms are left out of what the optimizer is given."""
 PLACE, STEP, MODULE = "update", 0, "transformer.ln_f"
+LINE = "last_norm"
 
 
 def plant(run):

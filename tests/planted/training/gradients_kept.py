@@ -1,5 +1,6 @@
 """Gradients are not set to zero behind a step."""
 PLACE, STEP = "gradient", 1
+LINE = "last_norm"
 
 
 def plant(run):

@@ -1,5 +1,6 @@
 """The sum of the micro-batches' gradients is kept in bfloat16."""
 PLACE, STEP = "gradient", 0
+LINE = "last_norm"
 
 
 def plant(run):

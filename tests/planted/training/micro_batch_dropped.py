@@ -1,5 +1,6 @@
 """Gradients are set to zero between micro-batches."""
 PLACE, STEP = "gradient", 0
+LINE = "last_norm"
 
 
 def plant(run):

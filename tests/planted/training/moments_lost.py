@@ -1,5 +1,6 @@
 """The run went on behind step 1 with its weights and without the optimizer's moments."""
 PLACE, STEP = "update", 2
+LINE = "tables"
 
 
 def plant(run):

@@ -1,5 +1,6 @@
 """A weight is set back behind the first step, as by a checkpoint that was loaded once more."""
 PLACE, STEP, MODULE = "parameter", 1, "transformer.h.1.mlp.c_fc"
+LINE = "in_mlp"
 
 
 def plant(run):
