@@ -16,8 +16,8 @@
 
 namespace aloft {
 
-// A step is in the record before it is shown, a validation loss is said before it is recorded. The
-// report reads what the others have written.
+// What a step held is there before the step is in the record, and that before it is shown; a
+// validation loss is said before it is recorded. The report reads what the others have written.
 std::vector<std::unique_ptr<Listener>> listeners_of(const RunParts& run) {
   const TrainSection& train = run.session.recipe.train;
   std::vector<std::unique_ptr<Listener>> all;
@@ -26,11 +26,6 @@ std::vector<std::unique_ptr<Listener>> listeners_of(const RunParts& run) {
   };
   add(std::make_unique<Announcements>(
       run.session, run.data, recorded_device(run.directory.found_record()), run.options.quiet));
-  add(std::make_unique<Metrics>());
-  add(std::make_unique<TensorBoardEvents>());
-  const bool is_shown =
-      !run.options.quiet || (run.options.shows_progress && is_terminal(Output::Err));
-  add(std::make_unique<Progress>(run.session, !is_shown));
   const std::string& probed = run.session.recipe.probe.task;
   if (probed == "statistics" || probed == "tensor" || probed == "structure")
     add(std::make_unique<ProbeFiles>(run.session, run.runner, run.options.probe_out));
@@ -38,6 +33,11 @@ std::vector<std::unique_ptr<Listener>> listeners_of(const RunParts& run) {
     add(std::make_unique<ProbeOverflow>(run.session, run.runner, run.options.probe_out));
   if (probed == "acc_check")
     add(std::make_unique<ProbeCalls>(run.session, run.runner, run.options.probe_out));
+  add(std::make_unique<Metrics>());
+  add(std::make_unique<TensorBoardEvents>());
+  const bool is_shown =
+      !run.options.quiet || (run.options.shows_progress && is_terminal(Output::Err));
+  add(std::make_unique<Progress>(run.session, !is_shown));
   if (run.session.recipe.profile.steps > 0)
     add(std::make_unique<ProfileFile>(run.session, run.runner, run.options.rates,
                                       run.result.profile));

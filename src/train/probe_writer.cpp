@@ -73,8 +73,9 @@ ProbeWriter::Seen ProbeWriter::of(std::vector<probe::LookedAt> values,
   return seen;
 }
 
-// A step's files wait until it is over that those of the one before are there: a program that is
-// ended loses the step that it makes.
+// A program that is ended loses the step that it makes: numbers are there when this returns. Whole
+// tensors, which may be as large as all that a step holds, are written while the next step is made,
+// and waited for at its end.
 void ProbeWriter::write(std::int64_t step, const Seen& seen, std::span<const double> all,
                         const nlohmann::ordered_json& training) {
   settle();
@@ -99,6 +100,7 @@ void ProbeWriter::write(std::int64_t step, const Seen& seen, std::span<const dou
     put_counted(folder / "dump.json", text->of(numbers, {of_tensors, added, training}));
   };
   queue_.add(all.size_bytes(), std::move(write));
+  if (!has_files) settle();
 }
 
 void ProbeWriter::write_structure(const Seen& seen) const {

@@ -473,6 +473,10 @@ class Probe(ProbeTest):
                 # At most the step that was being written is not there.
                 if step != steps[-1]:
                     self.assertEqual(files, {"dump.json", "construct.json", "stack.json"}, step)
+            if probe is statistics:  # which all steps have that the run has on record
+                recorded = (folder.parent / "metrics.jsonl").read_text().splitlines(keepends=True)
+                over = [json.loads(line)["step"] for line in recorded if line.endswith("\n") and '"loss"' in line]
+                self.assertTrue((folder / f"step{max(over) - 1}/rank/dump.json").exists(), max(over))
             shutil.rmtree(self.folder / f"killed-{number}")
 
     def test_both_levels_at_once(self):
