@@ -78,7 +78,8 @@ ExitCode probe_run_model(const ProbeWords& o) {
         .saw("probe.task = " + in_quotes(recipe.probe.task))
         .need("statistics, tensor, overflow or structure");
   if (o.threads.value_or(0) > 0) host_threads().set_count(static_cast<int>(*o.threads));
-  return probe_model({o.recipe.path, o.tokens, asked.out, o.precision, recipe.probe, o.json});
+  return probe_model(
+      {o.recipe.path, o.tokens, asked.out, o.precision, recipe.probe, o.json, o.quiet});
 }
 
 // How many steps are made where --steps does not say it: up to the last one that the command line
@@ -114,7 +115,7 @@ class RecipeRun {
  public:
   explicit RecipeRun(const ProbeWords& o)
       : o_(o),
-        answer_(o.json),
+        answer_(o.json, o.quiet),
         asked_(asked_of(o)),
         recipe_(recipe()),
         whole_(asked_.out),
