@@ -139,7 +139,9 @@ Action bench_verb(CLI::App& app) {
           "and steps differ from one another",
           load);
     json j = measure_bench(*subject, *o, start);
-    if (!o->probe.empty() && o->probe != "none") measure_probe(*subject, *o, j);
+    const bool is_looked_at =
+        o->probe.empty() ? !subject->looked_at_by().empty() : o->probe != "none";
+    if (is_looked_at) measure_probe(*subject, *o, j);
     if (o->as_json)
       print_result("{}\n", json_text(j));
     else

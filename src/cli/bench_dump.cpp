@@ -50,4 +50,6 @@ void BenchDump::write(std::int64_t number, const StepNumbers& said) {
                     nobody_stops);
 }
 
+void BenchDump::settle() { files_->settle(); }
+
 }  // namespace aloft::cli

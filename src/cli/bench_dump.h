@@ -28,6 +28,8 @@ class BenchDump {
 
   // The step `number`, counted from 0, is over. EnvironmentError E0603.
   void write(std::int64_t number, const StepNumbers& said);
+  // Until the files of all steps so far are there. EnvironmentError E0603.
+  void settle();
 
  private:
   Path folder_;

@@ -15,6 +15,7 @@ namespace aloft::cli {
 namespace {
 
 constexpr std::int64_t kPairs = 40, kRounds = 4;  // at least
+constexpr std::int64_t kTimed = 2;                // steps of a turn, at least
 
 // A subject with the random numbers that it draws next: those of the process are one state.
 struct Turn {
@@ -22,14 +23,22 @@ struct Turn {
   std::array<std::int64_t, 3> random;
   std::map<Look, std::vector<double>> times = {};  // of steps that have this look
 
-  void step() {
+  void step(bool is_timed = true) {
     const Look look = subject.look();
     set_random_numbers(random);
     const double start = steady_seconds();
     subject.step();
     const double seconds = steady_seconds() - start;
     random = random_numbers();
-    times[look].push_back(seconds);
+    if (is_timed) times[look].push_back(seconds);
+  }
+  // The files of a step are written beside the next one, whose time they are part of: the first
+  // step, with nothing to be written beside it, is as no other of a run, and is not timed; those
+  // of the last are no part of the other's steps. It meets caches that the other left, too.
+  void steps(std::int64_t timed) {
+    step(false);
+    for (std::int64_t i = 0; i < timed; ++i) step();
+    subject.settle();
   }
   std::int64_t count(Look look) const {
     const auto it = times.find(look);
@@ -65,18 +74,19 @@ void measure_probe(BenchSubject& subject, const BenchOptions& o, nlohmann::json&
   const auto other = open_bench(without_probe(o));
   other->start();
   Turn off{*other, random_numbers()};
-  while (other->steps_made() < subject.steps_made()) off.step();
-  off.times.clear();
+  while (other->steps_made() < subject.steps_made()) off.step(false);
+  subject.settle();
   const std::int64_t round =
       subject.steps_a_round();  // whole ones, so that each look has its share
-  const std::int64_t pairs = (std::max(kPairs, kRounds * round) + round - 1) / round * round;
-  for (std::int64_t pair = 0; pair < pairs; ++pair) {
-    // Whoever comes first meets caches that the other left: in turns.
-    Turn& first = pair % 2 == 0 ? on : off;
-    Turn& second = pair % 2 == 0 ? off : on;
-    for (Turn* turn : {&first, &second}) turn->step();
+  const std::int64_t timed = (kTimed + round - 1) / round * round;
+  const std::int64_t turns = (std::max(kPairs, kRounds * round) + timed - 1) / timed;
+  const std::int64_t pairs = turns * timed;
+  for (std::int64_t turn = 0; turn < turns; ++turn) {
+    Turn& first = turn % 2 == 0 ? on : off;  // what slows down slows down both
+    Turn& second = turn % 2 == 0 ? off : on;
+    for (Turn* one : {&first, &second}) one->steps(timed);
   }
-  result["probe"] = o.probe;
+  result["probe"] = o.probe.empty() ? subject.looked_at_by() : o.probe;
   result["probe_pairs"] = pairs;
   result["probe_looks"] = pairs - on.count(Look::Nothing);
   result["probe_cost"] = on.seconds() / off.seconds();

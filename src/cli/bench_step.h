@@ -39,7 +39,7 @@ struct BenchOptions {
   int steps = 6;
   std::optional<std::int64_t> threads;
   bool as_json = false, no_limit = false;
-  std::string probe;             // what its cost is measured of; empty or "none": of nothing
+  std::string probe;             // what its cost is measured of; empty: of what the recipe asks for
   std::int64_t probe_every = 1;  // every how many-th step looks
 };
 
@@ -60,6 +60,10 @@ class BenchSubject {
   // Of the parameters' bytes, in their order; and how many steps made them what they are.
   virtual std::string parameters_hash() const = 0;
   virtual int steps_made() const = 0;
+  // What looks at steps, as --probe names it: "statistics", "trends"; "" where nothing does.
+  virtual std::string looked_at_by() const = 0;
+  // Until the files of steps that are over are written.
+  virtual void settle() = 0;
   // What the next step is looked at for, and after how many steps that begins anew.
   virtual Look look() const = 0;
   virtual std::int64_t steps_a_round() const = 0;

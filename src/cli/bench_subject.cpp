@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -132,6 +133,17 @@ class RecipeBench : public BenchSubject {
     return said.loss;
   }
   int steps_made() const override { return steps_made_; }
+  std::string looked_at_by() const override {
+    const Recipe& r = session_.recipe;
+    const bool is_probed =
+        std::ranges::any_of(std::array{"statistics", "tensor",
+                                       "overflow"},  // of others a step that is timed has nothing
+                            [&](const char* task) { return r.probe.task == task; });
+    return is_probed ? r.probe.task : r.monitor.on ? "trends" : "";
+  }
+  void settle() override {
+    if (dump_) dump_->settle();
+  }
   Look look() const override {
     return look_at(session_.recipe.probe, steps_made_, session_.recipe.monitor);
   }

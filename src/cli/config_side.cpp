@@ -266,6 +266,34 @@ Side side_of_recipe(const std::string& path, const SideOptions& o) {
   return side;
 }
 
+// The variables as the run began with them, and of one that a resume found otherwise what it was
+// from there on. Runs of earlier versions say nothing of them.
+void add_recorded_environment(Side& side, const nlohmann::json& record) {
+  const auto read = [](const nlohmann::json& of) {
+    std::map<std::string, std::string> variables;
+    for (const auto& [name, value] : of.items())
+      if (value.is_string()) variables[name] = value.get<std::string>();
+    return variables;
+  };
+  const nlohmann::json begun = record.value("environment", nlohmann::json());
+  if (!begun.is_object()) return;
+  side.environment = read(begun);
+  side.is_whole_environment = true;
+  std::map<std::string, std::string> last = side.environment;
+  const nlohmann::json history = record.value("history", nlohmann::json::array());
+  for (const nlohmann::json& resume : history) {
+    if (!resume.is_object() || !resume.contains("environment")) continue;
+    std::map<std::string, std::string> now = read(resume["environment"]);
+    for (const std::string& name : config_check::known_variables()) {
+      if (now.contains(name) == last.contains(name) && now[name] == last[name]) continue;
+      std::string& text = side.environment.try_emplace(name, "not set").first->second;
+      text += fmt::format(", from step {} on {}", resume.value("step", nlohmann::json()).dump(),
+                          now[name].empty() ? "not set" : now[name]);
+    }
+    last = std::move(now);
+  }
+}
+
 Side side_of_run(const Path& run, const SideOptions& o) {
   Side side;
   const nlohmann::json record = read_run_record(run / "run.json");
@@ -278,6 +306,7 @@ Side side_of_run(const Path& run, const SideOptions& o) {
   add_of_recipe(side, recipe, record.at("recipe"), data.get(), o);
   if (const auto it = record.find("aloft"); it != record.end() && it->is_string())
     side.packages["aloft"] = it->get<std::string>();
+  add_recorded_environment(side, record);
   if (const auto it = record.find("threads"); it != record.end())
     side.in_use["threads"] = it->dump();
   if (const std::string device = recorded_device(record); !device.empty())

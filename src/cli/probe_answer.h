@@ -11,11 +11,13 @@ namespace aloft::cli {
 
 class ProbeAnswer {
  public:
-  explicit ProbeAnswer(bool is_json) : is_json_(is_json) {}
+  // `is_quiet`: no lines; a document that is asked for is no talk.
+  explicit ProbeAnswer(bool is_json, bool is_quiet = false)
+      : is_json_(is_json), is_quiet_(is_quiet) {}
 
   // Lines, each with its end. They stand in no document.
   void say(std::string_view lines) const {
-    if (!is_json_) print_result("{}", lines);
+    if (!is_json_ && !is_quiet_) print_result("{}", lines);
   }
   // A key of the document, which people do not see.
   void set(const char* key, nlohmann::ordered_json value) { all_[key] = std::move(value); }
@@ -26,7 +28,7 @@ class ProbeAnswer {
   }
 
  private:
-  bool is_json_;
+  bool is_json_, is_quiet_;
   nlohmann::ordered_json all_ = nlohmann::ordered_json::object();
 };
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "base/log.h"
 #include "cli/made_folder.h"
 #include "cli/probe_answer.h"
 #include "cli/shared_options.h"
@@ -112,7 +113,8 @@ void look_into(const ProbedModel& probed, ProbeAnswer& answer) {
 
 ExitCode probe_model(const ProbedModel& probed) {
   refuse_old_dump(probed.out);
-  ProbeAnswer answer(probed.is_json);
+  if (probed.is_quiet) set_log_level(LogLevel::Warning);
+  ProbeAnswer answer(probed.is_json, probed.is_quiet);
   answer.set("out", probed.out);
   answer.set("task", probed.probe.task);
   MadeFolder made(probed.out);

@@ -18,6 +18,7 @@ struct ProbedModel {
   std::string precision;   // as precision_of() takes it
   ProbeSection probe;      // what is looked at: of tasks all but "none" and "acc_check"
   bool is_json = false;    // the answer is a document
+  bool is_quiet = false;   // there are no lines
 };
 
 // Errors of open_saved_model(), read_question() and ProbeWriter; UserError E0811 where a dump lies

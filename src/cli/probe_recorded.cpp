@@ -68,7 +68,7 @@ std::unique_ptr<Listener> listener_of(const RecordedRun& run, const std::string&
 
 class Recorded {
  public:
-  explicit Recorded(const ProbeWords& o) : o_(o), answer_(o.json), asked_(asked_of(o)) {
+  explicit Recorded(const ProbeWords& o) : o_(o), answer_(o.json, o.quiet), asked_(asked_of(o)) {
     probe_ = parse_recipe("", o.recipe.path, asked_.overrides).probe;
     if (probe_.task == "none")
       throw UserError("E0700", "nothing would be looked at").saw("probe.task = \"none\"");

@@ -79,7 +79,8 @@ ExitCode probe_run_model(const ProbeWords& o) {
         .need("statistics, tensor, overflow or structure");
   if (o.threads.value_or(0) > 0) host_threads().set_count(static_cast<int>(*o.threads));
   return probe_model(
-      {o.recipe.path, o.tokens, o.batch.value_or(0), asked.out, o.precision, recipe.probe, o.json});
+      {o.recipe.path, o.tokens, o.batch.value_or(0), asked.out, o.precision, recipe.probe, o.json,
+       o.quiet});
 }
 
 // How many steps are made where --steps does not say it: up to the last one that the command line
@@ -115,7 +116,7 @@ class RecipeRun {
  public:
   explicit RecipeRun(const ProbeWords& o)
       : o_(o),
-        answer_(o.json),
+        answer_(o.json, o.quiet),
         asked_(asked_of(o)),
         recipe_(recipe()),
         whole_(asked_.out),

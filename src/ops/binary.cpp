@@ -31,6 +31,7 @@ struct Row {
   const char* onnx;
   double lo = -2, hi = 2;
   std::int64_t (*whole)(std::int64_t, std::int64_t) = nullptr;  // of integers; null: floats only
+  bool picks = false;                                           // the result is one of the two
 };
 
 using I = std::int64_t;
@@ -141,10 +142,10 @@ const Row kRows[] = {
      "Pow", 0.3, 2, scalar::wrapping_pow},
     {"maximum", "the larger of a and b; NaN where either is NaN", Numeric::Follow,
      scalar::maximum<double, double>, [](Vjp& g) { return pick(g, 0, less); },
-     [](Vjp& g) { return pick(g, 1, less); }, "Max", -2, 2, scalar::maximum<I, I>},
+     [](Vjp& g) { return pick(g, 1, less); }, "Max", -2, 2, scalar::maximum<I, I>, true},
     {"minimum", "the smaller of a and b; NaN where either is NaN", Numeric::Follow,
      scalar::minimum<double, double>, [](Vjp& g) { return pick(g, 0, greater); },
-     [](Vjp& g) { return pick(g, 1, greater); }, "Min", -2, 2, scalar::minimum<I, I>},
+     [](Vjp& g) { return pick(g, 1, greater); }, "Min", -2, 2, scalar::minimum<I, I>, true},
     {"squared_difference", "(a - b)^2", Numeric::Follow, scalar::squared_difference<double, double>,
      [](Vjp& g) { return g.cotangent(0) * (g.in(0) - g.in(1)) * 2; },
      [](Vjp& g) { return g.cotangent(0) * (g.in(1) - g.in(0)) * 2; }, "", -2, 2,
@@ -209,6 +210,7 @@ OpDef binary_op(const Row& row) {
               for (const DType t : {DType::I64, DType::I32, DType::I8, DType::U8})
                 s.add(A{}, {whole_numbers({5, 67}, t), whole_numbers({67}, t)}, "integers");
           },
+      .only_moves = row.picks,
   });
 }
 

@@ -66,6 +66,7 @@ std::vector<OpDef> cache_write_ops() {
       .fusion = Fusion::Opaque,
       .onnx = no_onnx(),
       .samples = samples,
+      .only_moves = true,
   })};
 }
 

@@ -108,6 +108,7 @@ OpDef gather_op() {
             s.add(A{0}, {{{1}}, ids({1}, 0, 1)});
             s.add(A{0}, {{{3, 4}}, ids({9, 4}, -2, 5)}, "ids outside").gradient = false;
           },
+      .only_moves = true,
       .keep_inputs = {1},
   });
 }
@@ -194,6 +195,7 @@ OpDef take_op() {
             s.add(A{0}, {{{1}}, ids({1}, 0, 1)});
             s.add(A{0}, {{{3, 4}}, ids({9}, -2, 5)}, "ids outside").gradient = false;
           },
+      .only_moves = true,
       .keep_inputs = {1},
   });
 }

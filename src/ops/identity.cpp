@@ -34,6 +34,7 @@ OpDef copy_op(const char* name, const char* doc, bool passes_gradient, const cha
             s.add(A{}, {ids({17}, -9, 9, DType::I64)}).gradient = false;
             s.add(A{}, {{{64}, Fill::Special}}, "special values").gradient = false;
           },
+      .only_moves = true,
   });
 }
 

@@ -67,6 +67,7 @@ std::vector<OpDef> pad_ops() {
             s.add(A{0, 5, 0, 0, 1}, {{{4097}}});
             s.add(A{1, 1, 1, 7}, {ids({3, 5}, 0, 9)}).gradient = false;
           },
+      .only_moves = true,
   })};
 }
 

@@ -144,6 +144,7 @@ OpDef max_pool2d_op() {
               s.add(A{g.kernel, g.stride, g.padding}, {distinct(g.x)});
             s.add(A{}, {{{1, 2, 8, 8}, Fill::Special}}, "special values").gradient = false;
           },
+      .only_moves = true,
   });
 }
 
@@ -207,6 +208,7 @@ OpDef max_pool2d_select_op() {
             for (const Geometry& g : geometries())
               s.add(A{g.kernel, g.stride, g.padding}, {{g.x}, distinct(g.x)});
           },
+      .only_moves = true,
   });
 }
 

@@ -48,6 +48,7 @@ OpDef flip_op() {
             s.add(A{0}, {{{4097}}});
             s.add(A{0}, {{{1}}});
           },
+      .only_moves = true,
   });
 }
 
@@ -88,6 +89,7 @@ OpDef roll_op() {
             s.add(A{0, 3}, {{{1}}});
             s.add(A{0, 4096}, {{{4097}}});
           },
+      .only_moves = true,
   });
 }
 
@@ -139,6 +141,7 @@ OpDef repeating_op(const char* name, const char* doc, int behind) {
             s.add(A{0, 1}, {{{5}}});
             s.add(A{0, 3}, {{{1}}});
           },
+      .only_moves = true,
   });
 }
 

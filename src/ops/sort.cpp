@@ -90,6 +90,7 @@ OpDef sort_op() {
       .fusion = Fusion::Opaque,
       .onnx = no_onnx(),
       .samples = sort_samples,
+      .only_moves = true,
   });
 }
 
@@ -156,6 +157,7 @@ OpDef top_k_op() {
             s.add(A{0, -1, true}, {{{3, 4}}});
             s.add(A{4, -1, true}, {{{8, 16}, Fill::Special}}, "special values").gradient = false;
           },
+      .only_moves = true,
   });
 }
 

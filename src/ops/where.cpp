@@ -46,6 +46,7 @@ std::vector<OpDef> where_ops() {
             s.add(A{}, {mask({64}), {{64}, Fill::Special}, {{64}}}, "special values").gradient =
                 false;
           },
+      .only_moves = true,
   })};
 }
 

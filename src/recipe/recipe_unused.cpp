@@ -84,6 +84,7 @@ const std::vector<Condition>& conditions() {
         {"probe.scope", "probe.task", {"statistics", "tensor"}},
         {"probe.data_mode", "probe.task", {"statistics", "tensor"}},
         {"probe.format", "probe.task", {"tensor"}},
+        {"probe.format", "probe.summary", {"statistics"}},
         {"probe.summary", "probe.task", {"tensor"}},
         {"probe.histogram_every", "probe.task", {"statistics", "tensor"}},
         {"train.spike_factor", "train.on_spike", {"rollback"}},

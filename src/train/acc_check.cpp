@@ -62,6 +62,19 @@ DType dtype_of(const std::string& torch) {
   throw UserError("E0102", "a tensor of a type that there is not").saw(torch);
 }
 
+// The elements of a file, integers whole.
+std::vector<HostNumber> numbers_of(const compare::Elements& e) {
+  std::vector<HostNumber> all(e.values.begin(), e.values.end());
+  for (std::size_t i = 0; i < e.rests.size(); ++i) {
+    const double v = e.values[i];  // of 2^63, which only a rest makes an i64, the sum wraps back
+    const auto near = v < 0 ? static_cast<std::uint64_t>(static_cast<std::int64_t>(v))
+                            : static_cast<std::uint64_t>(v);
+    const auto rest = static_cast<std::uint64_t>(static_cast<std::int64_t>(e.rests[i]));
+    all[i] = HostNumber::of(static_cast<std::int64_t>(near + rest));
+  }
+  return all;
+}
+
 // The elements of a record, from its file beside the dump.
 HostArray tensor_of(const json& record, const Path& folder) {
   HostArray a;
@@ -71,8 +84,7 @@ HostArray tensor_of(const json& record, const Path& folder) {
   const std::string name = record.at("data_name").get<std::string>();
   if (name.find('/') != std::string::npos || name.starts_with("."))
     refuse(folder, "a file outside of the dump: " + name);
-  for (const double v : compare::read_tensor_file(folder / name, type, a.shape).values)
-    a.values.emplace_back(v);
+  a.values = numbers_of(compare::read_tensor_file(folder / name, type, a.shape));
   return a;
 }
 
@@ -123,6 +135,19 @@ std::vector<HostArray> magnitudes_of(std::vector<HostArray> operands) {
   return operands;
 }
 
+// Integers that differ by less than a double shows.
+void judge_whole(const HostArray& result, const HostArray& meaning, accuracy::Accuracy& a) {
+  if (is_float(result.dtype) || a.standard != accuracy::Standard::Binary || !a.is_passed) return;
+  for (std::size_t j = 0; j < result.values.size(); ++j) {
+    const std::int64_t seen = result.values[j].whole(), meant = meaning.values[j].whole();
+    if (seen == meant) continue;
+    a.is_passed = false;
+    a.why = fmt::format("an element is {}, and must be {}", seen, meant);
+    a.worst = j, a.worst_result = result.values[j], a.worst_meaning = meaning.values[j];
+    return;
+  }
+}
+
 void check(const json& entry, const Path& folder, CheckedCall& call) {
   const OpDef& op = op_named(call.op);
   const std::string words = entry.at("call").at("attrs").get<std::string>();
@@ -165,6 +190,7 @@ void check(const json& entry, const Path& folder, CheckedCall& call) {
                                           is_at_random ? std::span<const double>(meant->apart)
                                                        : std::span<const double>(),
                                           summed, terms})});
+    if (!meant) judge_whole(out[i], meaning[i], call.results.back().accuracy);
   }
 }
 
@@ -319,15 +345,18 @@ const CheckedResult* CheckedCall::failed() const {
   return nullptr;
 }
 
-// By what the op says of itself: what only moves or selects is exact; one product is measured in
-// units in the last place; one element-wise step in its elements' sizes; whatever sums, or takes
-// several steps, beside the same steps in its own type.
+// By what the op says of itself: what only moves or selects is exact, and so are integers, but for
+// those that several steps in floats lead to; one product is measured in units in the last place;
+// one element-wise step in its elements' sizes; whatever sums, or takes several steps, beside the
+// same steps in its own type.
 accuracy::Standard standard_of(const OpDef& op, const Attrs& attrs, CallTypes in, CallTypes out,
                                std::size_t result) {
   using enum accuracy::Standard;
-  const bool is_of_floats = is_float(out[result].dtype);
-  if (op.only_moves || (op.numeric == Numeric::Exact && op.eval && !is_of_floats)) return Binary;
-  if (!is_of_floats) return Benchmark;
+  if (op.only_moves) return Binary;
+  if (!is_float(out[result].dtype)) {
+    const bool is_of_floats = std::ranges::any_of(in, is_float, &TensorType::dtype);
+    return !is_of_floats || (op.numeric == Numeric::Exact && op.eval) ? Binary : Benchmark;
+  }
   const bool is_step = op.fusion == Fusion::Elementwise || op.fusion == Fusion::Broadcast;
   if (op.eval && is_step) return Absolute;
   return op.products && !op.is_loss && op.products(attrs, in, out).size() == 1 ? Ulp : Benchmark;

@@ -15,6 +15,7 @@ void KeptRecord::begin(json known, const RunStart& start, std::int64_t step, std
   record_["run"] = directory_.run();
   record_["saved"] = resumes ? json(step) : json();
   if (!start.started.empty()) record_["started"] = start.started;
+  if (resumes) keep_environment();
   record_["history"] = start.history;
   if (!start.history.empty()) record_["history"].back()["step"] = step;
   if (const auto products = record_.find("f32_products");
@@ -25,6 +26,15 @@ void KeptRecord::begin(json known, const RunStart& start, std::int64_t step, std
         (*products)["asked"].get<std::string>());
   record_["finished"] = false;
   if (step < steps || directory_.found_record().is_null()) directory_.write_record(record_);
+}
+
+// That in which the run began; those of resumes are in the history. Of a run whose record is lost,
+// or has none, it is known no more.
+void KeptRecord::keep_environment() {
+  const json& found = directory_.found_record();
+  record_.erase("environment");
+  if (found.is_object() && found.contains("environment"))
+    record_["environment"] = found["environment"];
 }
 
 void KeptRecord::saved(std::int64_t step) {

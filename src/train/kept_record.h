@@ -28,6 +28,7 @@ class KeptRecord {
            const Error* error = nullptr);
 
  private:
+  void keep_environment();
   nlohmann::json result_of(const TrainResult& result, const std::optional<Stop>& stop) const;
 
   RunDirectory& directory_;

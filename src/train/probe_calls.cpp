@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/error.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -60,6 +61,17 @@ void put_numbers(Json& record, const TensorType& type, std::span<const std::byte
   record["Norm"] = number(std::sqrt(squares));
 }
 
+// Evaluations are no part of a step; moving bytes has no meaning beside the bytes.
+bool is_of_step(std::string_view program, const CallSpec& call) {
+  return program != "evaluate" && call.op != Name(kCopyOp);
+}
+
+bool is_listed(const ProbeSection& probe, std::string_view call) {
+  return probe.list.empty() || std::ranges::any_of(probe.list, [&](const std::string& part) {
+           return call.find(part) != std::string_view::npos || glob_match(part, call);
+         });
+}
+
 }  // namespace
 
 // Of one step: copies what each instruction takes and gives.
@@ -106,12 +118,8 @@ class ProbeCalls::Taking : public Observer {
  private:
   static bool is_backward(const OpEvent& e) { return e.phase != Phase::Forward; }
 
-  // Evaluations are no part of a step; moving bytes has no meaning beside the bytes.
   bool is_wanted(const OpEvent& e) const {
-    if (e.instruction < 0 || e.program == "evaluate" || e.call.op == Name(kCopyOp)) return false;
-    return probe_.list.empty() || std::ranges::any_of(probe_.list, [&](const std::string& part) {
-             return e.identity.find(part) != std::string_view::npos || glob_match(part, e.identity);
-           });
+    return e.instruction >= 0 && is_of_step(e.program, e.call) && is_listed(probe_, e.identity);
   }
 
   std::string name_of_call(const OpEvent& e) {
@@ -161,7 +169,31 @@ ProbeCalls::~ProbeCalls() = default;
 
 void ProbeCalls::run_begun(const RunBegun& e, Control&) {
   if (folder_.empty()) folder_ = e.folder / "probe";
+  if (const Programs* programs = runner_->programs()) refuse_empty_list(*programs);
   queue_.emplace(kRoom);
+}
+
+// A list that means no call leaves a dump that nothing can be checked of.
+void ProbeCalls::refuse_empty_list(const Programs& programs) const {
+  const std::vector<std::string>& list = session_.recipe.probe.list;
+  std::vector<std::string> calls, names;
+  for (const Program& program : programs.plan().programs)
+    for (const Instruction& i : program.instructions) {
+      if (!is_of_step(program.name, i.call)) continue;
+      if (is_listed(session_.recipe.probe, i.identity)) return;
+      calls.push_back(i.identity);
+      for (const std::string& name : {i.path, i.identity})
+        if (!i.path.empty()) names.push_back(name);
+    }
+  if (calls.empty()) return;
+  UserError error("E0327", "no call of a step is meant by probe.list");
+  error.add_line("saw", join(list, ", "));
+  error.add_line("need", "parts of the names of calls, or patterns of them, such as " +
+                             (names.empty() ? calls : names).back());
+  const std::string near = nearest_name(list.front(), names);
+  error.add_line("try", near.empty() ? "no probe.list: dump.json names all calls"
+                                     : in_quotes(near) + " for " + in_quotes(list.front()));
+  throw error;
 }
 
 void ProbeCalls::step_begun(const StepBegun& e) {

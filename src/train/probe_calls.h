@@ -33,6 +33,7 @@ class ProbeCalls : public Listener {
 
  private:
   class Taking;
+  void refuse_empty_list(const Programs& programs) const;
   const Session& session_;
   const std::unique_ptr<Runner>& runner_;
   Path folder_;

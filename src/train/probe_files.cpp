@@ -111,7 +111,7 @@ void ProbeFiles::write(const StepDone& e, const EagerTaps& taps) {
                  training_of(e, session_.recipe));
 }
 
-void ProbeFiles::checkpoint_begun(const CheckpointBegun&) { writer_->settle(); }
+void ProbeFiles::checkpoint_begun(const CheckpointBegun&) { settle(); }
 
 void ProbeFiles::steps_over(const StepsOver&) {
   if (writer_) writer_->finish();

@@ -27,6 +27,8 @@ class ProbeFiles : public Listener {
   // Who goes on from the checkpoint finds the files of all steps up to there.
   void checkpoint_begun(const CheckpointBegun& e) override;
   void steps_over(const StepsOver& e) override;
+  // Until the files of all steps so far are there. EnvironmentError E0603.
+  void settle() { writer_->settle(); }
 
  private:
   // Whether the probe asked for the value: beside a monitor a program has that one's, too.

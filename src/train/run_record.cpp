@@ -1,6 +1,7 @@
 #include "train/run_record.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "base/clock.h"
 #include "checkpoint/choices_json.h"
 #include "models/model_json.h"
+#include "observe/config_check/checks.h"
 #include "plan/lifetime.h"
 #include "precision/recipe_words.h"
 #include "recipe/missing_types.h"
@@ -46,6 +48,7 @@ json run_record(const Session& s, const RunData& data, const Programs* programs,
                  {"device", current_device().name()},
                  {"device_is_simulated", current_device().features().is_simulated},
                  {"threads", host_threads().count()},
+                 {"environment", environment_record()},
                  {"mode", s.recipe.train.mode},
                  {"recipe", json_of(s.recipe)},
                  {"origin", s.recipe.origin},
@@ -74,6 +77,13 @@ json run_record(const Session& s, const RunData& data, const Programs* programs,
   if (const json products = f32_products_record(plan, "train"); !products.is_null())
     record["f32_products"] = products;
   return record;
+}
+
+json environment_record() {
+  json set = json::object();
+  for (const std::string& name : config_check::known_variables())
+    if (const char* const value = std::getenv(name.c_str())) set[name] = value;
+  return set;
 }
 
 void describe_run(CheckpointMeta& meta, const Session& s, const json& data_record) {

@@ -21,6 +21,10 @@ namespace aloft {
 nlohmann::json run_record(const Session& session, const RunData& data, const Programs* programs,
                           const std::string& machine, std::size_t copy = 0);
 
+// The variables of the environment that a run depends on (observe/config_check/variables.inc), of
+// those that are set here.
+nlohmann::json environment_record();
+
 // What a checkpoint's manifest says of the run, however far it is: model, recipe, precision, data.
 void describe_run(CheckpointMeta& meta, const Session& session, const nlohmann::json& data_record);
 

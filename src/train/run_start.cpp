@@ -21,6 +21,7 @@
 #include "runtime/current_device.h"
 #include "sources/run_tokenizer.h"
 #include "sources/source_kind.h"
+#include "train/run_record.h"
 #include "train/session.h"
 
 namespace aloft {
@@ -201,7 +202,10 @@ class Resumption {
     json all = json::array();
     if (record_.is_object())
       if (const auto it = record_.find("history"); it != record_.end() && it->is_array()) all = *it;
-    json entry = {{"at", utc_timestamp()}, {"aloft", ALOFT_VERSION}, {"changed", json::object()}};
+    json entry = {{"at", utc_timestamp()},
+                  {"aloft", ALOFT_VERSION},
+                  {"environment", environment_record()},
+                  {"changed", json::object()}};
     for (const RecipeChange& c : changes_) entry["changed"][c.key] = {c.before, c.now};
     if (is_other_data_)
       entry["data_before"] = data_record_.is_object() ? data_record_ : counts_before_;

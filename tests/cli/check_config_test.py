@@ -57,6 +57,41 @@ class CheckConfig(ProgramTest):
         found = self.findings(first, "tiny.toml", exit_code=5)[1]["weights"]
         self.assertEqual(found["step 0, wte.weight"]["level"], "error")
 
+    def in_environment(self, variables, *arguments):
+        kept = self.environment
+        type(self).environment = {**kept, **variables}
+        try:
+            self.aloft(*arguments)
+        finally:
+            type(self).environment = kept
+
+    def test_runs_are_held_to_the_environments_that_they_had(self):
+        for out, variables in (("plain", {}), ("alike", {}),
+                               ("other", {"MKL_CBWR": "AVX2", "ALOFT_AMX": "0", "OMP_PROC_BIND": "true", "HOME": "/"})):
+            self.in_environment(variables, "train", "tiny.toml", "--out", out)
+        verdict, checks = self.findings("plain", "alike")
+        self.assertEqual(verdict, "pass", checks["env"])
+        record = json.loads((self.folder / "other/run.json").read_text())
+        self.assertEqual({name: record["environment"].get(name) for name in ("MKL_CBWR", "ALOFT_AMX", "HOME")},
+                         {"MKL_CBWR": "AVX2", "ALOFT_AMX": "0", "HOME": None})
+        found = self.findings("plain", "other", exit_code=5)[1]["env"]
+        self.assertEqual({name: (found[name]["a_value"], found[name]["b_value"], found[name]["level"])
+                          for name in ("MKL_CBWR", "ALOFT_AMX", "OMP_PROC_BIND")},
+                         {"MKL_CBWR": ("not set", "AVX2", "error"), "ALOFT_AMX": ("not set", "0", "error"),
+                          "OMP_PROC_BIND": ("not set", "true", "warning")})
+        # A resume keeps that of the beginning, and says its own.
+        self.in_environment({"ALOFT_AMX": "0"}, "train", "tiny.toml", "--resume", "--out", "other", "--steps", 6)
+        record = json.loads((self.folder / "other/run.json").read_text())
+        self.assertEqual(record["environment"]["MKL_CBWR"], "AVX2")
+        self.assertNotIn("MKL_CBWR", record["history"][0]["environment"])
+        found = self.findings("plain", "other", exit_code=5)[1]["env"]
+        self.assertEqual(found["MKL_CBWR"]["b_value"], "AVX2, from step 4 on not set")
+        self.assertEqual(found["ALOFT_AMX"]["b_value"], "0")
+        # Of a run that recorded nothing, nothing is said.
+        del record["environment"]
+        (self.folder / "other/run.json").write_text(json.dumps(record))
+        self.assertNotIn("MKL_CBWR", self.findings("plain", "other", exit_code=None)[1].get("env", {}))
+
     def test_weights_are_those_that_the_recipe_begins_with(self):
         self.aloft("train", "tiny.toml", "--out", "begun")
         self.aloft("export", "hf", "begun", "begun-hf")

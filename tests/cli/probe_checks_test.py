@@ -57,7 +57,7 @@ class Checks(ProgramTest):
         self.aloft("probe", "run", "tiny.toml", "--out", "damaged", "--task", "acc_check")
         folder = self.folder / "damaged/step0/rank"
         dump = json.loads((folder / "dump.json").read_text())
-        for call, message in (("linear.0", "ulp"), ("layer_norm.0", "benchmark"), ("embedding.0", "benchmark")):
+        for call, message in (("linear.0", "ulp"), ("layer_norm.0", "benchmark"), ("embedding.0", "must be")):
             entry = next(name for name in dump["data"] if name.startswith(f"Torch.{call}."))
             path = folder / "dump_tensor_data" / dump["data"][entry]["output"][0]["data_name"]
             whole = path.read_bytes()
@@ -150,6 +150,60 @@ class Checks(ProgramTest):
         record["data_name"] = "altered-" + record["data_name"]
         (folder / record["data_name"]).write_bytes(whole.replace(right, wrong).replace(*crc))
         return where
+
+    @staticmethod
+    def alter(folder, record, change):
+        """A copy of a record's file in which `change` made other bytes: other calls name the file, too."""
+        path = folder / "dump_tensor_data" / record["data_name"]
+        whole = path.read_bytes()
+        with zipfile.ZipFile(path) as archive:
+            right = archive.read("archive/data/0")
+        wrong = change(right)
+        crc = [zlib.crc32(b).to_bytes(4, "little") for b in (right, wrong)]
+        record["data_name"] = "altered-" + record["data_name"]
+        path.with_name(record["data_name"]).write_bytes(whole.replace(right, wrong).replace(*crc))
+
+    def test_integers_and_what_is_moved_are_judged_to_the_bit(self):
+        self.aloft("probe", "run", "tiny.toml", "--out", "bits", "--task", "acc_check",
+                   "--set", 'precision="O0"', "--set", "model.dropout=0.1")
+        folder = self.folder / "bits/step0/rank"
+        good = (folder / "dump.json").read_text()
+
+        def found_wrong(of, changes):
+            """`changes`: of the records of the first such call. What is said of the call, alone of all."""
+            dump = json.loads(good)
+            entry, parts = next((name, parts) for name, parts in dump["data"].items() if of(parts))
+            for kind, number, change in changes:
+                self.alter(folder, parts["input" if kind == "input" and "input" in parts else
+                                         "input_args" if kind == "input" else kind][number], change)
+            (folder / "dump.json").write_text(json.dumps(dump))
+            self.aloft("probe", "acc-check", "bits", "--out", "wrong", exit_code=5)
+            [wrong] = [call for call in self.checked("wrong") if call["result"] == "error"]
+            self.assertEqual((wrong["entry"], wrong["results"][0]["standard"]), (entry, "binary"))
+            return wrong
+
+        def put(number):
+            return lambda right: right[:8] + struct.pack("<q", number) + right[16:]
+
+        def counts(parts):
+            return parts["call"]["op"] == "add" and parts["output"][0]["dtype"] == "torch.int64"
+
+        wrong = found_wrong(counts, [("output", 0, lambda right: put(struct.unpack("<q", right[8:16])[0] + 1)(right))])
+        self.assertRegex(wrong["message"], "^an element is 2, and must be 1$")
+        # Numbers so large that doubles do not tell them apart.
+        large = 1 << 60
+        wrong = found_wrong(counts, [("input", 0, put(large)), ("input", 1, put(0)), ("output", 0, put(large + 1))])
+        self.assertEqual(wrong["message"], f"an element is {large + 1}, and must be {large}")
+        wrong = found_wrong(lambda parts: parts["call"]["op"] == "embedding",
+                            [("output", 0, lambda right: right[:8] + bytes([right[8] ^ 1]) + right[9:])])
+        self.assertEqual(wrong["results"][0]["worst"], 2)
+
+    def test_a_list_that_means_no_call_is_refused(self):
+        said = self.aloft("probe", "run", "tiny.toml", "--out", "nobody", "--task", "acc_check",
+                          "--set", 'probe.list=["h.0.mlp.c_fx"]', exit_code=2).stderr
+        for part in (b"E0327", b"saw h.0.mlp.c_fx", b'try "h.0.mlp.c_fc" for "h.0.mlp.c_fx"'):
+            self.assertIn(part, b" ".join(said.split()))
+        self.assertFalse((self.folder / "nobody").exists())
 
     def test_what_cannot_be_checked_is_an_error_of_its_call(self):
         self.aloft("probe", "run", "tiny.toml", "--out", "half", "--task", "acc_check",

@@ -41,6 +41,14 @@ class ProbeModel(ProgramTest):
             for own, known in zip(parts.get("input_args", []), both[entry].get("input_args", []), strict=True):
                 self.assertIn(own, (None, known), entry)
 
+    def test_quiet_says_nothing(self):
+        for task in ("statistics", "overflow"):
+            said = self.probe(f"quiet-{task}", "--task", task, "--quiet")
+            self.assertEqual((said.stdout, said.stderr), (b"", b""))
+        self.assertIn("loss", json.loads(self.probe("quiet-json", "--quiet", "--json").stdout))
+        said = self.aloft("probe", "run", "tiny.toml", "--out", "quiet-recipe", "--quiet", "--set", 'precision="O0"')
+        self.assertEqual((said.stdout, said.stderr), (b"", b""))
+
     def test_whole_tensors(self):
         self.probe("tensors", "--task", "tensor", "--set", 'probe.list=["q_proj"]', "--set", "probe.format=npy")
         named = {record["data_name"] for parts in self.dump("tensors")["data"].values() for part in parts.values()

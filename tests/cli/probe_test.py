@@ -541,6 +541,18 @@ class Probe(ProbeTest):
             self.assertEqual(timed["parameters_hash"], timed["parameters_hash_off"])
         [timed] = self.parsed(*step[:2], "every.toml", *step[3:])
         self.assertEqual((timed["probe_looks"], timed["probe_pairs"]), (20, 40))
+        # Where the recipe alone asks for it, too; `--probe none` asks for nothing.
+        (self.folder / "asks.toml").write_text((self.folder / "every.toml").read_text().replace(
+            "[probe]", '[probe]\ntask = "statistics"'))
+        plain = ["bench", "step", "asks.toml", "--json", "--no-limit", "--steps", 2]
+        [timed] = self.parsed(*plain)
+        self.assertEqual((timed["probe"], timed["probe_looks"], timed["probe_pairs"]), ("statistics", 20, 40))
+        [timed] = self.parsed(*plain, "--set", "probe.task=tensor", "--set", "monitor.on=false")
+        self.assertEqual((timed["probe"], timed["probe_looks"], timed["probe_pairs"]), ("tensor", 10, 40))
+        self.assertIn(b" x the step without the probe (40 pairs of steps), parameters the same to the bit",
+                      self.aloft(*plain[:3], *plain[4:]).stdout)
+        for nothing in (["--probe", "none"], ["--set", "probe.task=none", "--set", "monitor.on=false"]):
+            self.assertNotIn("probe_cost", self.parsed(*plain, *nothing)[0])
 
 
 if __name__ == "__main__":

@@ -26,6 +26,22 @@ TEST(Accuracy, BinaryTakesTheMeaningRounded) {
   EXPECT_FALSE(of(Standard::Binary, DType::I32, {7}, {8}).is_passed);
 }
 
+// A counter is off by one where an addition is wrong: only what was rounded on the way may be.
+TEST(Accuracy, OnlyIntegersThatWereRoundedMayBeOffAndByOne) {
+  for (const DType type : {DType::I64, DType::I32, DType::I8, DType::U8}) {
+    EXPECT_FALSE(of(Standard::Binary, type, {2}, {1}).is_passed);
+    for (const double beside : {6, 7, 8})
+      EXPECT_TRUE(of(Standard::Benchmark, type, {beside, 3}, {7, 3}, {7, 3}).is_passed);
+    for (const double far : {5, 9}) {
+      const Accuracy a = of(Standard::Benchmark, type, {3, far}, {3, 7}, {3, 7});
+      EXPECT_FALSE(a.is_passed);
+      EXPECT_EQ(a.worst, 1u);
+    }
+  }
+  const Accuracy large = of(Standard::Binary, DType::I64, {1234567890123}, {1234567890124});
+  EXPECT_EQ(large.why, "an element is 1234567890123, and must be 1234567890124");
+}
+
 // Below 2^-14 the numbers of f16 are 2^-24 apart, and half of that is what rounding takes.
 TEST(Accuracy, SmallResultsInF16AreNotLetOff) {
   std::vector<double> meaning, near, opposite;

@@ -122,6 +122,25 @@ TEST_F(CompareCoverage, WhatTheKindOfDumpExplainsIsNoGap) {
   EXPECT_EQ(r.lacks, "") << r.sentence;
 }
 
+// Of functions alone there are gradients and updates of parameters, too, which are of modules.
+TEST_F(CompareCoverage, WhatBecomesOfParametersIsNoModuleOfADump) {
+  const char* const said = "; modules are in the ";
+  const Json plain = functions({"Torch.linear.0.forward", "Torch.gelu.0.forward"});
+  Json moved = plain;
+  for (const char* what : {"parameters_grad.0", "parameters_update.0"})
+    moved[name(0) + what] = {{"weight", Json::array({tensor({4, 4}, 1)})}};
+  for (const auto& [npu, bench] : {std::pair(plain, moved), std::pair(moved, plain)})
+    EXPECT_EQ(compare(npu, bench).sentence.find(said), std::string::npos)
+        << compare(npu, bench).sentence;
+  for (const char* what : {"forward.0", "backward.0"}) {
+    Json one = plain;
+    one[name(0) + what] = training(1).at(name(0) + what);
+    EXPECT_NE(compare(plain, one).sentence.find("; modules are in the second run's dump alone"),
+              std::string::npos)
+        << compare(plain, one).sentence;
+  }
+}
+
 TEST_F(CompareCoverage, AnArgumentOfOneRunAloneIsNamed) {
   const auto run = [](const Json& mask, double out) {
     Json call = forward(tensor({2, 4}, 1), tensor({2, 4}, out));

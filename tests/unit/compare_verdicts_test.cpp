@@ -9,6 +9,7 @@
 #include "observe/compare/difference.h"
 #include "observe/compare/divergence.h"
 #include "observe/compare/msprobe_table.h"
+#include "observe/compare/msprobe_verdicts.h"
 #include "temporary_folder.h"
 
 namespace aloft::compare {
@@ -128,6 +129,86 @@ TEST_F(CompareVerdicts, WhatIsMatchedByOtherThanItsNameIsSaid) {
   EXPECT_EQ(pairs_.renamed[0].by, "structure");
   EXPECT_EQ(pairs_.renamed[1].npu, "h.norm.weight");
   EXPECT_EQ(pairs_.renamed[1].bench, "net.h.norm.gamma");
+}
+
+// A call with an input and an output, of which one figure is known: what is said of the output.
+std::pair<std::string, std::string> judged(Mode mode, const std::string& figure,
+                                           const std::string& in, const std::string& out) {
+  Table t;
+  t.columns = {"NPU Name",
+               "Bench Name",
+               "NPU Dtype",
+               "Bench Dtype",
+               "NPU Tensor Shape",
+               "Bench Tensor Shape",
+               "NPU max",
+               "NPU min",
+               "Bench max",
+               "Bench min",
+               "NPU Requires_grad",
+               "Result",
+               "Err_message",
+               "Bench Requires_grad",
+               "One Thousandth Err Ratio",
+               "Cosine",
+               "NormRelativeErr"};
+  for (const auto& [name, value] : {std::pair("Torch.add.0.forward.input.0", in),
+                                    std::pair("Torch.add.0.forward.output.0", out)}) {
+    std::vector<std::string> row(t.columns.size(), "1");
+    row[t.column("NPU Name")] = row[t.column("Bench Name")] = name;
+    for (const char* none : {"One Thousandth Err Ratio", "Cosine", "NormRelativeErr"})
+      row[t.column(none)] = "N/A";
+    row[t.column(figure)] = value;
+    t.rows.push_back(std::move(row));
+  }
+  give_verdicts(t, 0, mode);
+  EXPECT_EQ(t.rows[0][t.column("Result")], "pass");
+  return {t.rows[1][t.column("Result")], t.rows[1][t.column("Err_message")]};
+}
+
+// The documents say 0.6, msprobe's program 0.1.
+TEST(MsprobeVerdicts, OfElementsWithinAThousandthSixTenthsOfTheOutputAreNeeded) {
+  const auto result = [](const char* in, const char* out) {
+    return judged(Mode::Tensor, "One Thousandth Err Ratio", in, out);
+  };
+  EXPECT_EQ(result("0.91", "0.59").first, "error");
+  EXPECT_EQ(result("0.91", "0.59").second,
+            "[\"error: The input/parameters of One Thousandth Err Ratio > 0.9 while the output < "
+            "0.6.\"]");
+  EXPECT_EQ(result("0.91", "0.6").first, "pass");
+  EXPECT_EQ(result("0.9", "0.59").first, "pass");
+  EXPECT_EQ(result("0.89", "0.0").first, "pass");
+}
+
+TEST(MsprobeVerdicts, AnOutputWhoseCosineIsATenthBelowTheInputsIsWarnedOf) {
+  const auto result = [](const char* in, const char* out) {
+    return judged(Mode::Tensor, "Cosine", in, out);
+  };
+  EXPECT_EQ(result("0.91", "0.8").first, "warning");
+  EXPECT_EQ(result("0.91", "0.8").second,
+            "[\"warning: The input/parameters of Cosine > 0.9, and input/parameters - output > "
+            "0.1\"]");
+  EXPECT_EQ(result("0.91", "0.82").first, "pass");
+  EXPECT_EQ(result("0.9", "0.5").first, "pass");
+  EXPECT_EQ(result("1", "0.91").first, "pass");
+}
+
+TEST(MsprobeVerdicts, AnOutputWhoseNormIsTenTimesAsFarOffAsTheInputsIsWarnedOf) {
+  const auto result = [](const char* in, const char* out) {
+    return judged(Mode::Statistics, "NormRelativeErr", in, out);
+  };
+  EXPECT_EQ(result("1%", "10.5%").first, "warning");
+  EXPECT_EQ(result("1%", "10.5%").second,
+            "[\"warning: The norm relative error of output is 10 times that of input.\"]");
+  EXPECT_EQ(result("1%", "9.5%").first, "pass");
+  EXPECT_EQ(result("20%", "210%").first, "warning");
+  // Beside nothing a tenth.
+  EXPECT_EQ(result("0%", "10.5%").first, "warning");
+  EXPECT_EQ(result("0%", "9.5%").first, "pass");
+  // Half of the size is an error, where the input is less than a tenth off.
+  EXPECT_EQ(result("9%", "50.5%").first, "error");
+  EXPECT_EQ(result("9%", "49.5%").first, "pass");
+  EXPECT_EQ(result("10%", "60%").first, "pass");
 }
 
 }  // namespace

@@ -110,6 +110,20 @@ TEST(Probe, CallsOfModulesAreNamedAsMsprobeDoes) {
   EXPECT_EQ(stack["0"][1][0], "File model.cpp, line 7, in m.fc, \n ");
 }
 
+// As msprobe names the model itself, which has no path.
+TEST(Probe, AModelWithoutAPathHasNoEmptyPartInItsName) {
+  for (const std::string kind : {"", "Net"}) {
+    const Dump dump(
+        {value("call:#0.input", 0), value("call:#0.output", 1), value("call:#0.output.gradient", 2),
+         value("parameter:scale", 3), value("parameter:scale.update", 4, DType::F32)},
+        {{"", kind}}, "module");
+    const std::string own = "Module." + (kind.empty() ? "Module" : kind);
+    EXPECT_EQ(dump.entries(), (std::vector<std::string>{own + ".forward.0", own + ".backward.0",
+                                                        own + ".parameters_update.0"}));
+    EXPECT_TRUE(dump.construct()[own + ".forward.0"].is_null());
+  }
+}
+
 TEST(Probe, ResultsOfOpsAreNamedByTheirCalls) {
   const Dump dump(
       {value("h.0/linear#0", 0), value("h.0/layer_norm#0", 1), value("h.0/layer_norm#0.1", 2),

@@ -27,6 +27,15 @@ std::vector<Override> with(std::vector<Override> all, const Override& one) {
   return all;
 }
 
+TEST(RecipeUnused, WhereChecksumsAreWrittenNoFileHasAFormat) {
+  const std::vector<Override> files = {{"probe.task", "tensor"}, {"probe.format", "npy"}};
+  EXPECT_EQ(mistakes_of("", files), "none");
+  const std::string said = mistakes_of("", with(files, {"probe.summary", "md5"}));
+  EXPECT_NE(said.find("--set probe.format does nothing where probe.summary is md5"),
+            std::string::npos)
+      << said;
+}
+
 TEST(RecipeUnused, WhoWritesNoTextHasNoSamples) {
   for (const Override& key : {Override{"train.sample_every", "2"}, {"train.sample_tokens", "50"}}) {
     EXPECT_EQ(mistakes_of("", {key}), "none");

@@ -102,7 +102,7 @@ class Judging {
   Accuracy judge() {
     measure();
     if (!is_float(c_.type) && a_.standard != Standard::Binary) {
-      // Codes that stand for numbers: the nearest, or the one beside it.
+      // Rounded from floats: the nearest, or the one beside it.
       if (a_.max_absolute > 1) fail("largest error", a_.max_absolute, 1);
     } else if (a_.standard == Standard::Absolute) {
       judge_absolute();
@@ -169,7 +169,8 @@ class Judging {
 
   void look_for_other(std::size_t i, double r, double m) {
     if (r == m || (std::isnan(r) && std::isnan(m))) return;
-    fail_at(i, fmt::format("an element is {:.9g}, and must be {:.9g}", r, m));
+    const int digits = is_float(c_.type) && c_.type != DType::F64 ? 9 : 17;
+    fail_at(i, fmt::format("an element is {:.{}g}, and must be {:.{}g}", r, digits, m, digits));
   }
 
   // What rounding takes from the smallest numbers, however small they are: half the step between

@@ -24,10 +24,14 @@ std::string with_step(const std::string& sentence, const DumpPair& dumps) {
   return place.empty() ? sentence : place + ": " + sentence;
 }
 
-// What the sentence ends with where one dump has functions alone, and the other modules, too.
+// What the sentence ends with where one dump has functions alone, and the other modules, too:
+// their calls. Of functions alone there may be what becomes of parameters, too.
 std::string modules_text(const DumpFile& npu, const DumpFile& bench) {
   const auto has_modules = [](const DumpFile& dump) {
-    return std::ranges::any_of(dump.entries, [](const Entry& e) { return e.is_module; });
+    return std::ranges::any_of(dump.entries, [](const Entry& e) {
+      return e.is_module &&
+             (e.direction == Direction::Forward || e.direction == Direction::Backward);
+    });
   };
   const bool ours = has_modules(npu), theirs = has_modules(bench);
   if (ours == theirs) return "";

@@ -186,7 +186,8 @@ void Dump::keep(const std::vector<bool>& chosen, const std::vector<bool>& taken)
 std::string Dump::class_of(std::string_view path) const {
   const auto it = std::ranges::find(modules_, path, &DumpedModule::path);
   const bool is_said = it != modules_.end() && !it->kind.empty();
-  return "Module." + std::string(path) + "." + (is_said ? it->kind : "Module");
+  const std::string inside = path.empty() ? "" : std::string(path) + ".";
+  return "Module." + inside + (is_said ? it->kind : "Module");
 }
 
 // "call:h.0.mlp#0.input.gradient": what flows out of a backward pass is the gradient of what flowed
