@@ -4,7 +4,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.overrides import TorchFunctionMode, resolve_name
 
 from aloft_probe import gradients
-from aloft_probe.modules import is_recomputed
+from aloft_probe.gradients import is_in_backward
 
 # They make no numbers: they ask, or show the same elements in another shape.
 PASSED_OVER = set("""
@@ -60,14 +60,14 @@ class FunctionCalls(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         step, name = self.step(), name_of(func)
-        if step is None or name is None or is_recomputed() or self.is_updating():
+        if step is None or name is None or is_in_backward() or self.is_updating():
             return func(*args, **kwargs)
         is_in_place = name.endswith("_") and not name.endswith("__") or name.startswith("Tensor.__i")
         call = step.next_call(name)
         entry, back = f"{name}.{call}.forward", f"{name}.{call}.backward"
         taken = step.recorder.call(entry, args, kwargs)
-        if not is_in_place:
-            args = gradients.through_views(args, lambda i, g: step.gradient(back, "output", i, g))
+        with torch._C.DisableTorchFunction():
+            begun = step.reads.begin(() if is_in_place else args, lambda i, g: step.gradient(back, "output", i, g))
         result = func(*args, **kwargs)
         if not any(isinstance(v, torch.Tensor) for v in gradients.tensors_in(result)):
             step.calls[name] -= 1
@@ -75,5 +75,6 @@ class FunctionCalls(TorchFunctionMode):
         step.begin(entry)
         taken["output"] = step.recorder.results(entry, result)
         step.data[entry] = taken
-        gradients.of_results(result, lambda i, g: step.gradient(back, "input", i, g))
+        with torch._C.DisableTorchFunction():
+            step.reads.end(begun, result, lambda i, g: step.gradient(back, "input", i, g))
         return result

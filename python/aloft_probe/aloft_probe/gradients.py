@@ -1,9 +1,13 @@
-"""Gradients of what a call takes and gives, seen without changing them.
+"""Gradients of what calls take and give, seen without touching what autograd sums.
 
-A tensor's hook sees the sum of all gradients that reach it. What flows back through one call alone
-is seen on a view that is made for that call: a view computes nothing, so that all bits stay.
+A tensor's hook sees the sum of all gradients that reach it. What flows back through one call alone is the sum over the
+nodes of autograd's graph that read the tensor during that call: their sequence numbers lie between those at its
+beginning and at its end. They are looked up when a backward pass begins, and what they hand back is added up beside
+autograd's own sum, whose order, and so whose last bit, stays.
 """
 import dataclasses
+import functools
+import math
 
 import torch
 
@@ -17,41 +21,145 @@ def is_seen(v):
     return is_plain(v) and v.requires_grad and torch.is_grad_enabled()
 
 
-def through_views(values, see):
-    """The arguments, tensors that need gradients replaced by views, also within tuples; see(index, gradient) is
-    called for each, with the place of the tensor among the arguments, "1.0" within the second.
+def edge_of(v):
+    """Where its gradient arrives: (node, which of the node's results); None of parameters, which have hooks of their
+    own, of what needs no gradient, and of classes of tensors that torch does not know."""
+    if not is_seen(v) or v.is_leaf or type(v) is not torch.Tensor:
+        return None
+    return v.grad_fn, v.output_nr
 
-    Leaves (parameters) are left as they are: they have their own hooks, and are known by being leaves. So is what
-    lies in lists and dictionaries, which a call may keep or change, and classes of tensors that torch does not know.
 
-    A tensor that is passed twice stays one object, since calls ask for that (`q is k`): its gradient, the sum, is seen
-    at the first place.
-    """
-    views = {}  # of each tensor, by its id
+def is_in_backward():
+    """Whether a backward pass runs, in which this is called."""
+    return torch._C._current_graph_task_id() != -1
 
-    def viewed(v, place):
-        if is_seen(v) and not v.is_leaf and type(v) is torch.Tensor:
-            if id(v) not in views:
-                views[id(v)] = v.view_as(v)
-                views[id(v)].__dict__.update(v.__dict__)  # what the program has hung on it
-                views[id(v)].register_hook(lambda gradient: see(place, gradient))
-            v = views[id(v)]
-        elif isinstance(v, tuple) and any(is_seen(part) or isinstance(part, tuple) for part in v):
-            parts = [viewed(part, (*as_tuple(place), i)) for i, part in enumerate(v)]
-            v = type(v)._make(parts) if hasattr(v, "_make") else tuple(parts) if type(v) is tuple else v
-        return v
-    return tuple(viewed(v, i) for i, v in enumerate(values))
+
+@dataclasses.dataclass(eq=False)
+class Look:
+    """At the gradient that flows back to a tensor through nodes made from `begin` on, before `end`."""
+    begin: int
+    see: object  # called with the gradient
+    end: float = math.inf
+    awaited: int = 0  # nodes of this backward pass that have not run
+    total: object = None
+
+    def add(self, gradient):
+        self.total = gradient if self.total is None else self.total + gradient
+
+    def tell(self):
+        total, self.total = self.total, None
+        if total is not None:
+            self.see(total)
+
+
+class Reads:
+    """What the calls of a step took, and the nodes that read it."""
+
+    def __init__(self):
+        self.looks = {}  # {edge: [Look]}, in the order in which calls began
+        self.is_followed = False  # a backward pass runs whose nodes are known
+        self.was_missed = False  # one ran whose nodes are not
+
+    def begin(self, values, see):
+        """A call takes the values: see(place, gradient) for each tensor among them, also within tuples, with its place
+        among the arguments, (1, 0) within the second. Gives what `end` needs.
+
+        A tensor that is passed twice is seen at the first place. What lies in lists and dictionaries is not looked at.
+        """
+        begun, number = {}, torch.autograd._get_sequence_nr()
+
+        def look(v, place):
+            edge = edge_of(v)
+            if edge is not None and edge not in begun:
+                begun[edge] = Look(number, functools.partial(see, place))
+                self.looks.setdefault(edge, []).append(begun[edge])
+            elif isinstance(v, tuple):
+                for i, part in enumerate(v):
+                    look(part, (*as_tuple(place), i))
+        for i, v in enumerate(values):
+            look(v, i)
+        return begun
+
+    def end(self, begun, results, see):
+        """The call is over: see(index, gradient) for each tensor among the results.
+
+        A result that the call took (dropout gives it back in evaluation) is read where the call's result is: from here
+        on all that reads it counts as a reader of what the call gives, and flows through the call.
+        """
+        number = torch.autograd._get_sequence_nr()
+        given = set()
+        for i, v in enumerate(tensors_in(results)):
+            edge = edge_of(v)
+            if edge is not None and edge in begun:
+                if edge not in given:
+                    self.looks[edge].append(Look(number, functools.partial(see, i)))
+                given.add(edge)
+            elif is_seen(v) and not v.is_leaf:
+                v.register_hook(functools.partial(self.arrived, see, i))
+        for edge, look in begun.items():
+            if edge not in given:
+                look.end = number
+
+    def arrived(self, see, place, gradient):
+        """The whole gradient of a tensor."""
+        self.was_missed |= bool(self.looks) and not self.is_followed
+        see(place, gradient)
+
+    def readers(self, roots):
+        """{node: [(which of its operands, Look)]} of all nodes below the roots that a look is for."""
+        found, seen = {}, set(roots)
+        waiting = list(seen)
+        while waiting:
+            node = waiting.pop()
+            for operand, edge in enumerate(node.next_functions):
+                if edge[0] is None:
+                    continue
+                if edge[0] not in seen:
+                    seen.add(edge[0])
+                    waiting.append(edge[0])
+                # The call within has begun last, and is told of first.
+                for look in reversed(self.looks.get(edge, ())):
+                    if look.begin <= node._sequence_nr() < look.end:
+                        found.setdefault(node, []).append((operand, look))
+        return found
+
+    def backward(self, roots, run):
+        """Runs a backward pass from these nodes, and tells the looks what flows; gives what `run` gives."""
+        readers = self.readers(roots)
+        looks = {look: None for read in readers.values() for _, look in read}
+        for look in looks:
+            look.awaited, look.total = 0, None
+        for read in readers.values():
+            for look in {look for _, look in read}:
+                look.awaited += 1
+        handles = [node.register_hook(functools.partial(self.flowed, read)) for node, read in readers.items()]
+        self.is_followed = True
+        try:
+            result = run()
+        finally:
+            self.is_followed = False
+            for handle in handles:
+                handle.remove()
+        with torch._C.DisableTorchFunction():
+            for look in looks:  # some of whose nodes the pass had no need of
+                look.tell()
+        return result
+
+    @staticmethod
+    def flowed(read, of_operands, _):
+        """A node has run: the gradients of its operands."""
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            for operand, look in read:
+                if of_operands[operand] is not None:
+                    look.add(of_operands[operand])
+            for look in dict.fromkeys(look for _, look in read):
+                look.awaited -= 1
+                if look.awaited == 0:
+                    look.tell()
 
 
 def as_tuple(place):
     return place if isinstance(place, tuple) else (place,)
-
-
-def of_results(results, see):
-    """see(index, gradient) for each tensor among the results, which stay the same objects."""
-    for i, v in enumerate(tensors_in(results)):
-        if is_seen(v) and not v.is_leaf:
-            v.register_hook(lambda gradient, i=i: see(i, gradient))
 
 
 def tensors_in(results):

@@ -1,13 +1,8 @@
 """Hooks on the modules of a model: what each call takes and gives, parameters, and the gradients of all."""
 import torch
 
-from aloft_probe import gradients
+from aloft_probe.gradients import is_in_backward
 from aloft_probe.optimizers import named_parameters
-
-
-def is_recomputed():
-    """Whether this is a forward pass within a backward one, as checkpoints make it."""
-    return torch._C._current_graph_task_id() != -1
 
 
 def is_compiling():
@@ -34,7 +29,7 @@ class ModuleHooks:
     def __init__(self, model, step):
         self.step = step
         self.handles = []
-        self.running = []  # (module, entry without direction and number, number of the call)
+        self.running = []  # (entry, its record, what it took) of calls that have not ended
         for path, module in model.named_modules():
             if path == "":
                 continue
@@ -49,11 +44,11 @@ class ModuleHooks:
         def hook(module, args, kwargs):
             step = self.step()
             if step is None:
-                return None
+                return
             if is_compiling():
                 step.is_compiled = True
-            if is_recomputed():
-                return None
+            if is_in_backward():  # computed again, as checkpoints do
+                return
             call = step.next_call(name)
             entry = f"{name}.forward.{call}"
             step.begin(entry)
@@ -64,16 +59,15 @@ class ModuleHooks:
                 taken["parameters"] = {own: step.recorder.tensor(p, f"{entry}.parameters.{own}")
                                        for own, p in module.named_parameters(recurse=False)}
                 # Positions of keyword arguments follow those of the others.
-                both = gradients.through_views(args + tuple(kwargs.values()),
-                                               lambda i, g: step.gradient(back, "output", i, g))
-            self.running.append((entry, taken))
-            return both[:len(args)], dict(zip(kwargs, both[len(args):]))
+                begun = step.reads.begin(args + tuple(kwargs.values()),
+                                         lambda i, g: step.gradient(back, "output", i, g))
+            self.running.append((entry, taken, begun))
         return hook
 
     def after(self, name):
         def hook(module, args, kwargs, result):
             step = self.step()
-            if step is None or is_recomputed() or not self.running:
+            if step is None or is_in_backward() or not self.running:
                 return
             # Calls that ended in an exception have left theirs.
             while self.running and not self.running[-1][0].startswith(name + ".forward."):
@@ -81,12 +75,12 @@ class ModuleHooks:
                 step.open.pop()
             if not self.running:
                 return
-            entry, taken = self.running.pop()
+            entry, taken, begun = self.running.pop()
             step.open.pop()
             back = entry.replace(".forward.", ".backward.")
             with torch._C.DisableTorchFunction():
                 taken["output"] = step.recorder.results(entry, result)
-                gradients.of_results(result, lambda i, g: step.gradient(back, "input", i, g))
+                step.reads.end(begun, result, lambda i, g: step.gradient(back, "input", i, g))
             step.data[entry] = taken
         return hook
 

@@ -7,6 +7,7 @@ from aloft_probe import files, refused, warned
 from aloft_probe.functions import FunctionCalls
 from aloft_probe.modules import ModuleHooks
 from aloft_probe.optimizers import OptimizerHooks
+from aloft_probe.passes import BackwardPasses
 from aloft_probe.step import LEVELS, Step
 
 TASKS = ("statistics", "tensor")
@@ -78,7 +79,11 @@ class Probe:
                 self.current = Step(self.out, self.number, self.task, self.level)
                 if self.scaler is not None:
                     self.current.training["loss_scale"] = float(self.scaler.get_scale())
-            with self.functions if self.functions and is_due else contextlib.nullcontext():
+            with contextlib.ExitStack() as looks:
+                if is_due:
+                    looks.enter_context(BackwardPasses(self.current.reads))
+                    if self.functions:
+                        looks.enter_context(self.functions)
                 yield
             if self.optimizers:
                 self.optimizers.step_is_over(self.current, self.scaler is not None)
@@ -87,6 +92,7 @@ class Probe:
                 refused.check_step(gathered)
                 warned.of_calls(gathered)
                 warned.of_gradients(gathered)
+                warned.of_passes(gathered)
                 gathered.write()
                 self.has_written = True
             self.number += 1

@@ -2,6 +2,7 @@
 import os
 
 from aloft_probe import files, stacks
+from aloft_probe.gradients import Reads
 from aloft_probe.records import Recorder, as_json
 
 LEVELS = {"module": "L0", "op": "L1", "mix": "mix"}
@@ -18,6 +19,7 @@ class Step:
             self.tensors = os.path.join(self.folder, "dump_tensor_data")
             os.makedirs(self.tensors)
         self.recorder = Recorder(self.save if self.tensors else None)
+        self.reads = Reads()
         self.data, self.parents, self.lines = {}, {}, {}
         self.calls = {}  # of each name so far
         self.training = {}  # what the loop says of the step, by name

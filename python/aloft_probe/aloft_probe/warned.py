@@ -63,6 +63,14 @@ def of_gradients(step):
                       "with use_reentrant=False they are seen", RuntimeWarning, 5)
 
 
+def of_passes(step):
+    """A backward pass of which only what calls gave was seen."""
+    if step.reads.was_missed:
+        warnings.warn("a backward pass began that the probe did not see, so that gradients of what calls took are not "
+                      "written of it: its function was taken from torch.autograd before the step, or is not Python's; "
+                      "call loss.backward() or torch.autograd.backward(loss)", RuntimeWarning, 5)
+
+
 def of_optimizer():
     """A step in which the optimizer that the probe was given made none."""
     warnings.warn("the optimizer made no step within `with probe.step():`, so that neither its rate nor what it adds "

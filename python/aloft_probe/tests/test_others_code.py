@@ -49,13 +49,20 @@ class OthersCode(unittest.TestCase):
         self.addCleanup(holder.cleanup)
         self.out = Path(holder.name) / "probed"
         torch.manual_seed(0)
+        self.probes = 0
+
+    def anew(self):
+        """The folder of the next probe: one that holds a dump is refused."""
+        self.probes += 1
+        self.out = self.out.parent / f"probed{self.probes}"
+        return self.out
 
     def dump(self, step=0):
         return json.loads((self.out / f"step{step}" / "rank" / "dump.json").read_text())["data"]
 
     def probed(self, model, x, **options):
         """One step; gives what the model gave."""
-        probe = Probe(model, self.out, **options)
+        probe = Probe(model, self.anew(), **options)
         with probe.step():
             y = model(x)
             y.sum().backward()
@@ -164,7 +171,7 @@ class OthersCode(unittest.TestCase):
         model = nn.Sequential(nn.Linear(4, 4))
         for optimizer in (torch.optim.AdamW(model.parameters(), foreach=False),
                           torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, foreach=False)):
-            probe = Probe(model, self.out, level="op", optimizer=optimizer)
+            probe = Probe(model, self.anew(), level="op", optimizer=optimizer)
             for step in range(2):
                 with probe.step():
                     probe.loss(model(torch.ones(2, 4)).sum()).backward()
@@ -177,7 +184,7 @@ class OthersCode(unittest.TestCase):
         model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
         x = torch.randn(3, 4, requires_grad=True)
         for reentrant in (True, False):
-            probe = Probe(model, self.out)
+            probe = Probe(model, self.anew())
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
                 with probe.step():
