@@ -1,9 +1,9 @@
 #include "base/log.h"
 
 #include <atomic>
-#include <cstdio>
 #include <string>
 
+#include "base/output.h"
 #include "base/terminal.h"
 
 namespace aloft {
@@ -21,7 +21,7 @@ void log_line(LogLevel level, std::string_view text) {
   if (level == LogLevel::Warning) line = "warning: ";
   line = fit_for(Output::Err, line.append(text));
   line += '\n';
-  std::fwrite(line.data(), 1, line.size(), stderr);  // one call: stdio locks it
+  print_talk(std::string_view(line));  // one call: stdio locks it
 }
 
 }  // namespace aloft

@@ -45,7 +45,10 @@ void flush_results() {
   if (lost != 0) results_lost();
 }
 
+// Results that were printed before stand before it, also where both go to one file.
 void print_talk(std::string_view text) noexcept {
+  errno = 0;
+  if (std::fflush(stdout) != 0) note_loss();
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 

@@ -78,9 +78,8 @@ ExitCode probe_run_model(const ProbeWords& o) {
         .saw("probe.task = " + in_quotes(recipe.probe.task))
         .need("statistics, tensor, overflow or structure");
   if (o.threads.value_or(0) > 0) host_threads().set_count(static_cast<int>(*o.threads));
-  return probe_model(
-      {o.recipe.path, o.tokens, o.batch.value_or(0), asked.out, o.precision, recipe.probe, o.json,
-       o.quiet});
+  return probe_model({o.recipe.path, o.tokens, o.batch.value_or(0), asked.out, o.precision,
+                      recipe.probe, o.json, o.quiet});
 }
 
 // How many steps are made where --steps does not say it: up to the last one that the command line

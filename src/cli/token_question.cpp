@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "files/safetensors.h"
 
 namespace aloft::cli {
@@ -18,12 +20,24 @@ namespace {
   throw DataError("E0719", "the file of tokens cannot be scored").at(file).saw(saw).need(need);
 }
 
+void refuse_file_of_torch(const std::string& path) {
+  const std::string ending = Path(path).extension().string();
+  if (ending != ".pt" && ending != ".pth" && ending != ".bin" && ending != ".ckpt") return;
+  throw DataError("E0719", "the file of tokens cannot be scored")
+      .at(path)
+      .saw("a file of torch.save, by its name")
+      .need("a safetensors file")
+      .advice(
+          "in Python, of ids, whole numbers [B, T]: import safetensors.torch; "
+          "safetensors.torch.save_file({\"tokens\": ids}, \"tokens.safetensors\")");
+}
+
 // "no tensor 'tokens'; there are a, b and 3 more"
-std::string no_tokens(const Safetensors& file) {
+std::string no_tokens(const Safetensors& file, const char* wanted = "'tokens'") {
   constexpr std::size_t kShown = 6;
   const std::vector<TensorView>& all = file.tensors();
-  if (all.empty()) return "no tensor 'tokens', nor another one";
-  std::string text = fmt::format("no tensor 'tokens'; there {} ", all.size() == 1 ? "is" : "are");
+  if (all.empty()) return fmt::format("no tensor {}, nor another one", wanted);
+  std::string text = fmt::format("no tensor {}; there {} ", wanted, all.size() == 1 ? "is" : "are");
   for (std::size_t i = 0; i < std::min(kShown, all.size()); ++i)
     text += fmt::format("{}'{}' {}", i == 0 ? "" : ", ", all[i].name, all[i].type.str());
   if (all.size() > kShown) text += fmt::format(" and {} more", all.size() - kShown);
@@ -46,66 +60,151 @@ std::vector<std::int32_t> read_ids(const Safetensors& file, const TensorView& t,
     if ((v < least || v >= below) && v != -100)
       refuse(file.name(),
              fmt::format("{} holds {} at {}; the vocabulary has {}", t.name, v, i, below));
-    if (v == -100 && least >= 0 && t.name == "tokens")
-      refuse(file.name(), fmt::format("tokens holds -100 at {}", i));
+    if (v == -100 && least >= 0 && (t.name == "tokens" || t.name == "input_ids"))
+      refuse(file.name(), fmt::format("{} holds -100 at {}", t.name, i));
     ids[i] = static_cast<std::int32_t>(v);
   }
   return ids;
 }
 
-// A tensor [batches, B, T]: batch number `at` of it. Any other as it is.
-std::optional<TensorView> one_batch(const std::string& path, const TensorView* t,
-                                    std::optional<std::int64_t> at) {
-  if (!t) return std::nullopt;
-  TensorView one = *t;
-  if (!at) return one;
-  const std::int64_t all = t->type.shape.rank() == 3 ? t->type.shape[0].max() : 1;
-  if (*at >= all)
-    refuse(path, fmt::format("{} {}: no batch {}, counted from 0", t->name, t->type.str(), *at),
-           "a batch that the file has");
-  if (t->type.shape.rank() != 3) return one;
-  one.type.shape = Shape{t->type.shape[1], t->type.shape[2]};
-  const std::size_t size = t->bytes.size() / static_cast<std::size_t>(all);
-  one.bytes = t->bytes.subspan(static_cast<std::size_t>(*at) * size, size);
-  return one;
+// The tensors of a file, or where they are [batches, B, T] those of batch number `at`.
+class Asked {
+ public:
+  Asked(const Safetensors& file, std::optional<std::int64_t> at) : name_(file.name()) {
+    for (const TensorView& t : file.tensors()) tensors_.push_back(at ? one_of_batches(t, *at) : t);
+  }
+  const std::string& name() const { return name_; }
+  const std::vector<TensorView>& tensors() const { return tensors_; }
+  const TensorView* find(std::string_view name) const {
+    const auto it = std::ranges::find(tensors_, name, &TensorView::name);
+    return it == tensors_.end() ? nullptr : &*it;
+  }
+
+ private:
+  TensorView one_of_batches(TensorView t, std::int64_t at) const {
+    const Shape shape = t.type.shape;
+    const std::int64_t all = shape.rank() == 3 ? shape[0].max() : 1;
+    if (at >= all)
+      refuse(name_, fmt::format("{} {}: no batch {}, counted from 0", t.name, t.type.str(), at),
+             "a batch that the file has");
+    if (shape.rank() != 3) return t;
+    t.type.shape = Shape{shape[1], shape[2]};
+    const std::size_t size = t.bytes.size() / static_cast<std::size_t>(all);
+    t.bytes = t.bytes.subspan(static_cast<std::size_t>(at) * size, size);
+    return t;
+  }
+
+  std::string name_;
+  std::vector<TensorView> tensors_;
+};
+
+bool is_ids(const TensorView& t) {
+  return (t.type.dtype == DType::I32 || t.type.dtype == DType::I64) && t.type.shape.rank() == 2;
+}
+
+// Of two tensors of one meaning the one that is there; null: none.
+const TensorView* one_of(const Asked& file, const char* ours, const char* of_transformers) {
+  const TensorView *own = file.find(ours), *other = file.find(of_transformers);
+  if (own && other)
+    refuse(file.name(), fmt::format("both '{}' and '{}'", ours, of_transformers), "one of them");
+  return own ? own : other;
+}
+
+// Nothing where it is no whole number.
+std::optional<std::int64_t> number_at(const TensorView& t, std::size_t i) {
+  const auto read = [&]<class T>(T value) {
+    std::memcpy(&value, t.bytes.data() + i * sizeof value, sizeof value);
+    return static_cast<std::int64_t>(value);
+  };
+  if (t.type.dtype == DType::I64) return read(std::int64_t{});
+  if (t.type.dtype == DType::I32) return read(std::int32_t{});
+  if (t.type.dtype == DType::Bool) return read(std::uint8_t{});
+  return std::nullopt;
+}
+
+// Of the tokens of the batch, by its name or its shape. What else lies in the file, such as the
+// logits of another program, is no part of the question.
+bool is_of_batch(const TensorView& t, const TensorView& tokens) {
+  constexpr std::string_view kOfTransformers[] = {"attention_mask",  "position_ids",
+                                                  "token_type_ids",  "inputs_embeds",
+                                                  "past_key_values", "cache_position"};
+  return t.type.shape == tokens.type.shape ||
+         std::ranges::find(kOfTransformers, t.name) != std::end(kOfTransformers);
+}
+
+// What transformers takes beside tokens changes nothing where it says what holds here anyway: every
+// token is attended to, and positions are counted from 0 in each row.
+void refuse_what_is_not_read(const Asked& file, const TensorView& tokens) {
+  const auto length = static_cast<std::size_t>(tokens.type.shape[1].max());
+  for (const TensorView& t : file.tensors()) {
+    if (t.name == tokens.name || t.name == "targets" || t.name == "labels") continue;
+    if (!is_of_batch(t, tokens)) continue;
+    const bool is_mask = t.name == "attention_mask", is_place = t.name == "position_ids";
+    if (!is_mask && !is_place)
+      refuse(file.name(), fmt::format("'{}' {}, which nothing reads", t.name, t.type.str()),
+             "of the batch tokens (or input_ids) and perhaps targets (or labels) alone");
+    const auto count = static_cast<std::size_t>(t.type.shape.max_numel());
+    const bool has_rows = t.type.shape.rank() == 2 && t.type.shape[1] == tokens.type.shape[1];
+    for (std::size_t i = 0; i < std::max<std::size_t>(count, 1); ++i) {
+      const auto usual = static_cast<std::int64_t>(is_mask ? 1 : i % length);
+      const auto value = count > 0 ? number_at(t, i) : std::nullopt;
+      if (has_rows && value == usual) continue;
+      const std::string saw = value
+                                  ? fmt::format("{} {}, {} at {}", t.name, t.type.str(), *value, i)
+                                  : t.name + " " + t.type.str();
+      refuse(file.name(), saw,
+             is_mask ? "1 everywhere, or no attention_mask: every token is attended to; padding "
+                       "behind a row's last token changes no other loss where its targets (or "
+                       "labels) are -100"
+                     : "0, 1, 2, ... in each row, or no position_ids");
+    }
+  }
+}
+
+// Of each position the next one; behind the last there is none.
+std::vector<std::int32_t> next_of(const std::vector<std::int32_t>& ids, std::int64_t length) {
+  std::vector<std::int32_t> next(ids.size(), -100);
+  for (std::size_t i = 0; i + 1 < ids.size(); ++i)
+    if ((static_cast<std::int64_t>(i) + 1) % length != 0) next[i] = ids[i + 1];
+  return next;
 }
 
 }  // namespace
 
 Question read_question(const std::string& path, const models::CausalLm& model, bool needs_loss,
                        std::optional<std::int64_t> at) {
+  refuse_file_of_torch(path);
   const Safetensors file = Safetensors::open(path);
-  const auto find = [&](const char* name) { return one_batch(path, file.find(name), at); };
-  const std::optional<TensorView> tokens = find("tokens");
-  if (!tokens) refuse(path, no_tokens(file));
-  const auto is_ids = [](const TensorView& t) {
-    return (t.type.dtype == DType::I32 || t.type.dtype == DType::I64) && t.type.shape.rank() == 2;
-  };
-  if (!is_ids(*tokens)) refuse(path, "tokens " + tokens->type.str());
+  const Asked asked(file, at);
+  const TensorView* tokens = one_of(asked, "tokens", "input_ids");
+  if (!tokens) refuse(path, no_tokens(file, "'tokens', nor 'input_ids'"));
+  const std::string seen = tokens->name + " " + tokens->type.str();
+  if (!is_ids(*tokens)) refuse(path, seen);
   Question q;
   q.batch = tokens->type.shape[0].max();
   q.length = tokens->type.shape[1].max();
-  if (q.batch == 0 || q.length == 0 || q.length > model.context())
-    refuse(path, fmt::format("tokens {}; the model's context is {}", tokens->type.str(),
-                             model.context()));
+  if (q.batch == 0 || q.length == 0) refuse(path, seen);
+  if (q.length > model.context())
+    refuse(path, fmt::format("{}: rows of {} tokens", seen, q.length),
+           fmt::format("at most {} in a row, the model's context", model.context()).c_str());
+  const TensorView* targets = one_of(asked, "targets", "labels");
+  refuse_what_is_not_read(asked, *tokens);
   q.tokens = read_ids(file, *tokens, 0, model.vocab());
-  if (const std::optional<TensorView> targets = find("targets")) {
+  if (targets) {
     if (!is_ids(*targets) || targets->type.shape != tokens->type.shape)
-      refuse(path, "targets " + targets->type.str() + " beside tokens " + tokens->type.str());
+      refuse(path, targets->name + " " + targets->type.str() + " beside " + seen);
     q.targets = read_ids(file, *targets, 0, model.vocab());
+    if (targets->name == "labels") q.targets = next_of(q.targets, q.length);
     if (std::ranges::all_of(q.targets, [](std::int32_t id) { return id == -100; }))
-      refuse(path, "targets that are all -100: there is nothing to predict",
-             "a target that is a token, or no tensor 'targets'");
+      refuse(path, targets->name + " that are all -100: there is nothing to predict",
+             "a target that is a token, or none of targets and labels");
     return q;
   }
   q.has_loss = q.length > 1;
   if (needs_loss && !q.has_loss)
-    refuse(path, "tokens " + tokens->type.str() + ": none has a next one to be learnt",
+    refuse(path, seen + ": none has a next one to be learnt",
            "two tokens in each row at least, or targets");
-  q.targets.assign(q.tokens.size(), -100);  // the last position has no next token
-  for (std::int64_t b = 0; b < q.batch; ++b)
-    for (std::int64_t t = 0; t + 1 < q.length; ++t)
-      q.targets[b * q.length + t] = q.tokens[b * q.length + t + 1];
+  q.targets = next_of(q.tokens, q.length);
   return q;
 }
 

@@ -17,7 +17,9 @@ struct Question {
 };
 
 // Of a safetensors file: `tokens` [B, T], i32 or i64, and `targets` of the same shape; without them
-// each position is to predict the next, the last one nothing. DataError E0719, those of the file.
+// each position is to predict the next, the last one nothing. What transformers takes is taken as
+// there: `input_ids`, and `labels`, of which each position is to predict the next. DataError E0719,
+// also of a tensor of the batch that nothing reads; those of the file.
 // `needs_loss`: E0719, too, of rows of one token without targets, of which nothing is to be learnt.
 // `at`: of a file of batches (`aloft data batches`), tensors [batches, B, T], that one; where it is
 // not given such a file is refused.

@@ -103,9 +103,12 @@ void OverflowFile::add(std::int64_t step, nlohmann::ordered_json first,
     if (monotonic_seconds() - written_at_ >= kSeconds) write();
     return;
   }
+  const bool is_known = !found_.empty() && found_.back().at("first").value("name", "") ==
+                                               first.at("name").get<std::string>();
   // Metrics, of a recipe's run, count from 1.
   log_info("{}: {}", precision_.empty() ? fmt::format("step {}", step) : probe::step_text(step),
-           probe::overflow_text(first));
+           is_known ? fmt::format("the same as in step {}", step_of(found_.back()))
+                    : probe::overflow_text(first));
   Json entry = {{"step", step}};
   if (!more.is_null()) entry.update(more);
   entry["first"] = std::move(first);

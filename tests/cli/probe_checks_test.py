@@ -359,6 +359,26 @@ class Checks(ProgramTest):
             self.assertTrue(first[key])
             self.assertEqual(eager[key], first[key])
 
+    # The search of the scale comes first, and is harmless; what comes to stay has its explanation, too.
+    def test_what_lasts_is_explained_beside_the_search_of_the_scale(self):
+        late = ["--set", 'precision={level = "O2:fp16", loss_scale = {kind = "dynamic", init = 16777216}}',
+                "--set", "optimizer.lr=3000"]
+        said = self.aloft("probe", "run", "tiny.toml", "--out", "late", "--task", "overflow", "--steps", 16, *late,
+                          exit_code=5).stdout.decode()
+        found = json.loads((self.folder / "late/overflow.json").read_text())["found"]
+        lasting = next(i for i, one in enumerate(found) if one["first"]["phase"] == "forward")
+        self.assertGreater(lasting, 0)
+        self.assertGreater(len(found), lasting + 2)  # and all of them are in the file
+        self.assertEqual([i for i, one in enumerate(found) if "tried" in one], [0, lasting])
+        self.assertTrue(all(found[lasting][key] for key in ("decision", "values", "tried")))
+        for one in (found[0], found[lasting]):
+            step, first = one["step"], one["first"]
+            self.assertIn(f"step {step} (in metrics {step + 1}), {first['name']}: {first['op']}:\n", said)
+        again = [one["step"] for one in found[lasting + 1:]]
+        self.assertIn(f"  the same in steps {again[0]}-{again[-1]}\n", said)
+        self.assertEqual(said.count(f": {found[lasting]['first']['name']}: "), 1)
+        self.assertIn("a skipped step changes no weight", said)
+
     def test_of_a_step_that_was_undone_no_change_is_tried(self):
         wild = ["--set", 'precision={level = "O2:fp16", loss_scale = {kind = "dynamic", init = 1024}}',
                 "--set", "optimizer.lr=3000", "--set", 'train.on_nonfinite="rollback"']

@@ -16,6 +16,17 @@ def tokens_file(path, rows=((1, 2, 3, 4, 5, 6), (6, 5, 4, 3, 2, 1))):
     path.write_bytes(struct.pack("<Q", len(header)) + header + content)
 
 
+def number_file(path, **tensors):
+    entries, content = {}, b""
+    for name, rows in tensors.items():
+        numbers = struct.pack(f"<{len(rows) * len(rows[0])}q", *(i for row in rows for i in row))
+        entries[name] = {"dtype": "I64", "shape": [len(rows), len(rows[0])],
+                         "data_offsets": [len(content), len(content) + len(numbers)]}
+        content += numbers
+    header = json.dumps(entries).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header + content)
+
+
 class ProbeModel(ProgramTest):
     @classmethod
     def setUpClass(cls):
@@ -102,6 +113,48 @@ class ProbeModel(ProgramTest):
         self.assertIn("layers.0", found["first"]["module"])
         self.assertIn(found["first"]["name"].encode(), said)
 
+    # What transformers is given, and what the same means here.
+    def test_a_batch_of_transformers(self):
+        ids = [[1, 2, 3, 4, 5, 6], [6, 5, 4, 3, 2, 1]]
+        labels = [[1, 2, -100, 4, 5, 6], [-100, 5, 4, 3, 2, -100]]
+        shifted = [row[1:] + [-100] for row in labels]
+        ones, places = [[1] * 6] * 2, [list(range(6))] * 2
+        number_file(self.folder / "ours.safetensors", tokens=ids, targets=shifted)
+        number_file(self.folder / "theirs.safetensors", input_ids=ids, labels=labels, attention_mask=ones,
+                    position_ids=places)
+        for name in ("ours", "theirs"):
+            self.aloft("probe", "run", MODEL, "--tokens", f"{name}.safetensors", "--out", f"of-{name}")
+        self.assertEqual(self.dump("of-theirs"), self.dump("of-ours"))
+        self.aloft("probe", "run", MODEL, "--tokens", "tokens.safetensors", "--out", "of-next")
+        self.assertNotEqual(self.dump("of-ours"), self.dump("of-next"))
+
+    def test_what_nothing_reads_is_refused_by_name(self):
+        ids = [[1, 2, 3, 4], [4, 3, 2, 1]]
+        for tensors, said in (({"attention_mask": [[1, 1, 1, 0], [1] * 4]}, "attention_mask i64[2,4], 0 at 3"),
+                              ({"position_ids": [[1, 2, 3, 4]] * 2}, "position_ids i64[2,4], 1 at 0"),
+                              ({"token_type_ids": [[0] * 4] * 2}, "'token_type_ids' i64[2,4], which nothing reads"),
+                              ({"weights": ids}, "'weights' i64[2,4], which nothing reads"),
+                              ({"targets": ids, "labels": ids}, "both 'targets' and 'labels'"),
+                              ({"input_ids": ids}, "both 'tokens' and 'input_ids'"),
+                              ({"labels": [[7, -100, -100, -100]] * 2}, "labels that are all -100")):
+            number_file(self.folder / "more.safetensors", tokens=ids, **tensors)
+            talk = self.aloft("probe", "run", MODEL, "--tokens", "more.safetensors", "--out", "more",
+                              exit_code=3).stderr.decode()
+            self.assertIn("E0719", talk)
+            self.assertIn(said, talk)
+        # What has another shape is none of the batch.
+        number_file(self.folder / "else.safetensors", tokens=ids, prompt=[[1, 2]])
+        self.aloft("probe", "run", MODEL, "--tokens", "else.safetensors", "--out", "else")
+
+    def test_a_file_that_cannot_be_says_what_can(self):
+        (self.folder / "ids.pt").write_bytes(b"PK")
+        talk = self.aloft("probe", "run", MODEL, "--tokens", "ids.pt", "--out", "pt", exit_code=3).stderr.decode()
+        self.assertIn('save_file({"tokens": ids}, "tokens.safetensors")', talk.replace("\n        ", " "))
+        context = json.loads((MODEL / "config.json").read_text())["max_position_embeddings"]
+        number_file(self.folder / "long.safetensors", tokens=[[1] * (context + 1)])
+        talk = self.aloft("probe", "run", MODEL, "--tokens", "long.safetensors", "--out", "long", exit_code=3).stderr
+        self.assertIn(f"at most {context} in a row".encode(), talk)
+
     def test_the_option_at_fault_is_named(self):
         for options, said in ((["--steps", 3], "--steps 3"), (["--set", "train.batch=4"], "--set train.batch"),
                               (["--set", "precision=O1"], "--precision"), (["--task", "acc_check"], "acc_check"),
@@ -109,6 +162,7 @@ class ProbeModel(ProgramTest):
             talk = self.probe("refused", *options, exit_code=2).stderr.decode()
             self.assertIn("E0700", talk)
             self.assertIn(said, talk)
+            self.assertNotIn("--steps 3, or", talk)  # which is refused, too
         self.assertFalse((self.folder / "refused").exists())
 
     def test_a_dump_does_not_take_the_place_of_another(self):

@@ -129,6 +129,18 @@ class Streams(ProgramTest):
             self.assertEqual(done.returncode, 0, (arguments, done.stderr))
             self.assertIn("r\ufffd", json.dumps(json.loads(done.stdout), ensure_ascii=False))
 
+    def test_results_and_errors_in_one_file_are_not_torn(self):
+        with open(self.folder / "both", "ab") as both:
+            subprocess.run([ALOFT, "probe", "run", "tiny.toml", "--out", "torn", "--task", "overflow", "--steps", "16",
+                            "--set", 'precision={level = "O2:fp16", loss_scale = {kind = "dynamic", init = 16777216}}',
+                            "--set", "optimizer.lr=3000"],
+                           cwd=self.folder, env=self.environment, stdout=both, stderr=both, timeout=300)
+        text = (self.folder / "both").read_text()
+        self.assertGreater(len(text), 4096)  # more than a stream holds back
+        before, error = text.split("error E0884", 1)
+        self.assertTrue(before.endswith("\n"), before[-200:])
+        self.assertTrue(all(line.startswith("  ") for line in error.splitlines()[1:]), error)
+
     def test_threads(self):
         for arguments in (["generate", "run", "--prompt", "a"], ["train", "tiny.toml"],
                           ["score", "run", "--tokens", "t", "--out", "o"], ["bench", "step"]):
