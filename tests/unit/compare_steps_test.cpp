@@ -2,9 +2,12 @@
 // module beside several.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "dump_records.h"
 #include "observe/compare/comparison.h"
 #include "observe/compare/divergence.h"
@@ -56,6 +59,75 @@ class CompareSteps : public ::testing::Test {
 
   TemporaryFolder folder_;
 };
+
+// A loop that tells the loss as backward() takes it, divided by the number of its micro-batches.
+TEST_F(CompareSteps, ALossThatIsDividedByMicroBatchesIsARemark) {
+  const auto run = [](std::vector<double> losses, double gradient = 2, int told = 0) {
+    std::vector<Step> steps;
+    for (const double loss : losses) {
+      steps.push_back({5, gradient, 0.5, {{"loss", loss}}});
+      if (told > 0) steps.back().training["losses"] = told;
+    }
+    return steps;
+  };
+  const std::string divided = "; no divergence: the first run's loss is divided by 2 micro-batches";
+  for (const int told : {0, 2}) {
+    const auto all = said(run({1.5, 1.25}, 2, told), run({3, 2.5}));
+    for (const std::string& one : all) {
+      EXPECT_TRUE(one.starts_with("step0: no divergence: ") || one.starts_with("step1: no div"))
+          << one;
+      EXPECT_TRUE(is_said(one, divided)) << one;
+      EXPECT_TRUE(is_said(one, "; gradients agree")) << one;
+    }
+    EXPECT_TRUE(
+        is_said(said(run({3}), run({1.5}, 2, told))[0], "the second run's loss is divided"));
+  }
+  // The remark hides no mistake.
+  auto other = run({1.5}), right = run({3});
+  for (Step* const s : {&other[0], &right[0]})
+    s->training["optimizer"] = {{"kind", "adam"}, {"betas", {0.9, s == &right[0] ? 0.95 : 0.999}}};
+  const std::string line = said(other, right)[0];
+  EXPECT_TRUE(is_said(line, "first divergence: optimizer: betas of adam is ")) << line;
+  EXPECT_TRUE(is_said(line, divided)) << line;
+  // Another quotient than in the step before, than the dump says, or than a whole number; and a
+  // loss whose gradients are divided, too, or not there.
+  const auto last = said(run({1.5, 0.5}), run({3, 3}));
+  EXPECT_TRUE(is_said(last[0], divided)) << last[0];
+  EXPECT_TRUE(is_said(last[1], "first divergence: loss: the loss is 0.5 against 3")) << last[1];
+  EXPECT_TRUE(is_said(said(run({3, 1.5}), run({3, 3}))[1], "first divergence: loss: "));
+  for (const auto& wrong :
+       {run({1}, 2, 2), run({1.4}, 2, 2), run({1.4}), run({1.5}, 1), run({-1.5})})
+    EXPECT_TRUE(is_said(said(wrong, right)[0], "first divergence: loss: "));
+  put("npu", "step0", {{"Module.fc.Linear.forward.0", forward(tensor({8}, 3), tensor({8}, 7))}},
+      {{"loss", 1.5}});
+  put("bench", "step0", {{"Module.fc.Linear.forward.0", forward(tensor({8}, 3), tensor({8}, 7))}},
+      {{"loss", 3}});
+  EXPECT_TRUE(
+      is_said(compare_runs({folder_ / "npu", folder_ / "bench", folder_ / "out", {}})[0].sentence,
+              "first divergence: loss: "));
+}
+
+TEST_F(CompareSteps, ARefusedComparisonLeavesTheResultsOfTheOneBefore) {
+  said({{}, {}}, {{}, {}});
+  const auto names = [&] {
+    std::vector<std::string> all;
+    for (const auto& file : std::filesystem::directory_iterator(folder_ / "out"))
+      all.push_back(file.path().filename().string());
+    std::ranges::sort(all);
+    return all;
+  };
+  const auto before = names();
+  EXPECT_EQ(before.size(), 8u);
+  TemporaryFolder::put(folder_ / "bench/step1/rank/dump.json", "{");
+  const std::string page = read_file(folder_ / "out/compare_result_step0.html");
+  EXPECT_THROW(compare_runs({folder_ / "npu", folder_ / "bench", folder_ / "out", {}}), DataError);
+  EXPECT_THROW(compare_runs({folder_ / "npu", folder_ / "none", folder_ / "out", {}}), DataError);
+  EXPECT_EQ(names(), before);
+  EXPECT_EQ(read_file(folder_ / "out/compare_result_step0.html"), page);
+  // One that is through leaves nothing of it.
+  compare_runs({folder_ / "npu/step0", folder_ / "bench/step0", folder_ / "out", {}});
+  EXPECT_EQ(names().size(), 3u);
+}
 
 TEST_F(CompareSteps, AnotherUpdateIsNamed) {
   Step other;

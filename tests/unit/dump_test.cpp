@@ -124,6 +124,27 @@ TEST(Probe, AModelWithoutAPathHasNoEmptyPartInItsName) {
   }
 }
 
+// What the model is given has no gradient, and is known by that of what its call gives.
+TEST(Probe, WhatComesFromOutsideRequiresNoGradient) {
+  const Dump dump(
+      {value("call:#0.input", 0), value("call:fc#0.input", 0), value("call:fc#0.output", 1),
+       value("call:act#0.input", 1), value("call:act#0.output", 2), value("call:head#0.input", 3),
+       value("call:head#0.output", 4), value("call:ids#0.input", 5, DType::I32),
+       value("call:act#0.output.gradient", 6), value("call:fc#0.output.gradient", 7)},
+      {{"", "Net"}, {"fc", "Linear"}, {"act", "GELU"}, {"head", "Linear"}, {"ids", "Table"}},
+      "module");
+  const auto data = dump.numbers(step_statistics(8))["data"];
+  const auto taken = [&](const char* entry) {
+    return data[std::string("Module.") + entry + ".forward.0"]["input_args"][0]["requires_grad"];
+  };
+  EXPECT_EQ(taken("fc.Linear"), false);
+  EXPECT_EQ(taken(".Net"), false);        // the same value
+  EXPECT_EQ(taken("act.GELU"), true);     // a call gives it
+  EXPECT_EQ(taken("head.Linear"), true);  // its backward pass is not seen
+  EXPECT_EQ(taken("ids.Table"), false);
+  EXPECT_EQ(data["Module.fc.Linear.forward.0"]["output"][0]["requires_grad"], true);
+}
+
 TEST(Probe, ResultsOfOpsAreNamedByTheirCalls) {
   const Dump dump(
       {value("h.0/linear#0", 0), value("h.0/layer_norm#0", 1), value("h.0/layer_norm#0.1", 2),

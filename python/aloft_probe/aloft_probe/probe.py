@@ -17,8 +17,8 @@ class Probe:
     """Looks into the training steps of `model` and writes out/stepN/rank/{dump,construct,stack}.json.
 
     task: "statistics", or "tensor" for all elements, too (torch.save, dump_tensor_data/*.pt).
-    level: "module", "op" (torch's functions) or "mix" (both).
-    at: the steps that are written, counted from 0; None: every one.
+    level: "module" (msprobe's L0), "op" (L1: torch's functions) or "mix" (both).
+    at: the steps that are written, counted from 0, [0, 4] or "0,4-6"; None: every one.
     optimizer: one of torch.optim, or a list of them: what it adds to parameters is written, too, with its rate and
         the norm of the gradients that it takes. Its step() then belongs inside of step().
     scaler: a torch.amp.GradScaler, whose scale is written, and which may leave a step out.
@@ -34,14 +34,15 @@ class Probe:
     ValueError of steps that there are not, and of an optimizer of another model; FileExistsError, at the first step,
     of a folder that holds the steps of another run. What a loop leaves out, so that less
     is written than it asks for, is a RuntimeWarning: step() without `with`, loss() or the optimizer's step outside of
-    it, a step of `at` that was never made.
+    it, no backward(), a step of `at` that was never made, two probes that write into one folder.
     """
 
     def __init__(self, model, out, task="statistics", level="module", at=None, optimizer=None, scaler=None):
         if task not in TASKS:
             raise ValueError(f"task is {task!r}: one of {', '.join(TASKS)}")
+        level = {"L0": "module", "L1": "op"}.get(level, level)  # msprobe's words
         if level not in LEVELS:
-            raise ValueError(f"level is {level!r}: one of {', '.join(LEVELS)}")
+            raise ValueError(f"level is {level!r}: one of {', '.join(LEVELS)}, or L0, L1")
         if scaler is not None and optimizer is None:
             raise ValueError("a scaler without its optimizer: pass optimizer, too")
         refused.check(model)
@@ -51,13 +52,16 @@ class Probe:
         self.at = at
         self.number = 0
         self.has_written = False
+        self.is_told = False  # that a step had no backward pass
         self.is_open = False  # within a step, be it one that is written or not
         self.current = None
         self.functions = FunctionCalls(lambda: self.current) if level != "module" else None
         optimizers = optimizer if isinstance(optimizer, (list, tuple)) else [optimizer]
+        optimizers = [refused.unwrapped(one) for one in optimizers]
         self.optimizers = OptimizerHooks(model, optimizers, lambda: self.current) if optimizer is not None else None
         self.modules = ModuleHooks(model, lambda: self.current) if level != "op" else None
         self.unasked = warned.StepsNotMade(at)
+        warned.of_folder(self)
 
     def step(self):
         """A training step: forward and backward, and the optimizer's step where the probe knows of it. Its files are
@@ -93,6 +97,8 @@ class Probe:
                 warned.of_calls(gathered)
                 warned.of_gradients(gathered)
                 warned.of_passes(gathered)
+                if not self.is_told and warned.of_no_backward(gathered):
+                    self.is_told = True
                 gathered.write()
                 self.has_written = True
             self.number += 1
@@ -117,6 +123,7 @@ class Probe:
 
     def remove(self):
         """Takes the hooks off the model and the optimizer."""
+        warned.forget_folder(self)
         self.unasked.tell()
         for hooks in (self.modules, self.optimizers):
             if hooks:

@@ -1,9 +1,13 @@
 """Models that the probe cannot look into, said before a step is made."""
+import re
+
 import torch
 
 
 def check(model):
     """TypeError of what is no model, and of one whose modules are called from elsewhere than Python, or in copies."""
+    if isinstance(model, type) and issubclass(model, torch.nn.Module):
+        raise TypeError(f"the model is the class {model.__name__}, and not a module: make one: {model.__name__}(...)")
     if not isinstance(model, torch.nn.Module):
         what = getattr(model, "__name__", type(model).__name__)
         raise TypeError(f"the model is {what!r}, no torch.nn.Module: the probe looks at the calls of modules; give it "
@@ -20,10 +24,21 @@ def check(model):
                             "the model as it was before, and run that")
 
 
+def steps_in(part, at):
+    """Of "4", or of "4-6", as the command line has them."""
+    found = re.fullmatch(r"([0-9]+)(?:-([0-9]+))?", part)
+    first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, -1)
+    if last < first:
+        raise ValueError(f"at is {at!r}: steps from 0 on, such as \"0,4-6\"")
+    return range(first, last + 1)
+
+
 def steps(at):
     """The steps that are asked for as a set; None: every one."""
     if at is None:
         return None
+    if isinstance(at, str):
+        at = [step for part in at.split(",") for step in steps_in(part.strip(), at)]
     if isinstance(at, int) and not isinstance(at, bool):
         at = [at]
     try:
@@ -47,8 +62,19 @@ def check_loss(loss):
                          "called; give it the mean, or the sum")
 
 
+def unwrapped(optimizer):
+    """The optimizer of torch.optim within one of accelerate or Lightning, which has no hooks of its own."""
+    inner = getattr(optimizer, "optimizer", None)
+    while isinstance(inner, torch.optim.Optimizer) and inner is not optimizer:
+        optimizer, inner = inner, getattr(inner, "optimizer", None)
+    return optimizer
+
+
 def check_optimizer(optimizer, names):
     """Of an optimizer, and the parameters of the model that are trained."""
+    if isinstance(optimizer, type) and issubclass(optimizer, torch.optim.Optimizer):
+        raise TypeError(f"the optimizer is the class {optimizer.__name__}: make one: "
+                        f"{optimizer.__name__}(model.parameters(), ...)")
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is no torch.optim.Optimizer")
     if not any(p in names for group in optimizer.param_groups for p in group["params"]):

@@ -74,6 +74,7 @@ class Step:
     def finish_training(self):
         """The numbers of the loop, which had stayed on their devices."""
         if self.losses:
+            self.training["losses"] = len(self.losses)
             self.training["loss"] = as_json(sum(float(v) for v in self.losses) / len(self.losses))
         if self.taken_norms:
             self.training["gradient_norm"] = as_json(sum(float(n) ** 2 for n in self.taken_norms) ** 0.5)

@@ -1,6 +1,10 @@
 """What a loop leaves out, so that less is written than it asks for, said in plain words."""
 import atexit
+import os
 import warnings
+import weakref
+
+WRITERS = weakref.WeakValueDictionary()  # probes that have not been removed, by their folders
 
 
 def say(text):
@@ -45,6 +49,33 @@ class StepsNotMade:
             named = ", ".join(map(str, missing[:3])) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
             warnings.warn(f"of the steps of `at` these were never made: {named}; there were {self.made}, counted "
                           "from 0", RuntimeWarning, 3)
+
+
+def of_folder(probe):
+    """Another probe that writes into the same folder, where the steps of one would take the place of the other's."""
+    folder = os.path.realpath(probe.out)
+    if folder in WRITERS:
+        warnings.warn(f"two probes write into {probe.out}, so that steps of the one take the place of the other's: "
+                      "give each a folder of its own, and remove() the first where it is over", RuntimeWarning, 3)
+    WRITERS[folder] = probe
+
+
+def forget_folder(probe):
+    folder = os.path.realpath(probe.out)
+    if WRITERS.get(folder) is probe:
+        del WRITERS[folder]
+
+
+def of_no_backward(step):
+    """A step whose values need gradients, and which has none; whether that was said."""
+    gives = [record for entry, parts in step.data.items() if ".forward" in entry for record in parts["output"]]
+    needs = any(isinstance(record, dict) and record.get("requires_grad") for record in gives)
+    has = any(".backward" in entry or ".parameters_grad." in entry for entry in step.data)
+    if needs and not has:
+        warnings.warn("no backward() was seen within `with probe.step():`, so that no gradient is written: backward() "
+                      "of the loss belongs inside; where there is none on purpose, call the model under "
+                      "torch.no_grad()", RuntimeWarning, 5)
+    return needs and not has
 
 
 def of_calls(step):

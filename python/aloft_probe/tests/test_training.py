@@ -101,6 +101,15 @@ class Loops(unittest.TestCase):
                 Net()(self.x)
         self.assertIn("no call of the model", self.said(other_model))
 
+        def no_backward():
+            probe = Probe(self.model, self.out / "forward")
+            for _ in range(2):  # said once
+                with probe.step():
+                    probe.loss(self.loss())
+            with probe.step(), torch.no_grad():
+                self.model(self.x)
+        self.assertIn("no backward() was seen", self.said(no_backward))
+
         def right():
             again = Probe(self.model, self.out / "right", at=[0], optimizer=self.optimizer)
             with again.step():
@@ -111,11 +120,32 @@ class Loops(unittest.TestCase):
             warnings.simplefilter("error")
             right()
 
+    def test_two_probes_in_one_folder(self):
+        first = Probe(self.model, self.out)
+        self.assertIn("two probes write into", self.said(lambda: Probe(self.model, str(self.out) + "/.").remove()))
+        first.remove()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            Probe(self.model, self.out).remove()  # one behind the other
+            Probe(self.model, self.out / "another").remove()
+
+    def test_words_of_the_command_line(self):
+        for at, steps in (("0,4-6", {0, 4, 5, 6}), ("3", {3})):
+            probe = Probe(self.model, self.out, at=at, level="L1")
+            self.assertEqual((probe.at, probe.level), (steps, "op"))
+            probe.unasked.at = None
+            probe.remove()
+        self.assertEqual(Probe(self.model, self.out, level="L0").level, "module")
+
     def test_what_is_no_training_is_refused(self):
         for wrong, error, word in ((dict(model=self.loss), TypeError, "no torch.nn.Module"),
                                    (dict(at=[-1]), ValueError, "counted from 0"),
                                    (dict(at=[1.5]), TypeError, "whole numbers"),
                                    (dict(at=object()), TypeError, "such as"),
+                                   (dict(at="6-4"), ValueError, "such as"),
+                                   (dict(at="one"), ValueError, "such as"),
+                                   (dict(model=Net), TypeError, r"make one: Net\("),
+                                   (dict(optimizer=torch.optim.SGD), TypeError, r"make one: SGD\("),
                                    (dict(optimizer=torch.optim.SGD(Net().parameters(), 1)), ValueError, "none of the")):
             with self.subTest(word), self.assertRaisesRegex(error, word):
                 Probe(**{"model": self.model, "out": self.out, **wrong})

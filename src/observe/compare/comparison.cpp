@@ -8,7 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/leftovers.h"
 #include "base/log.h"
+#include "observe/compare/divided_loss.h"
 #include "observe/compare/dump_pairs.h"
 #include "observe/compare/results.h"
 #include "observe/compare/steps.h"
@@ -80,6 +82,7 @@ std::string file_of(const Path& name, const DumpPair& dumps) {
 struct Before {
   Drift drift;
   double scales = 0;        // the ratio of the loss scales at the first step
+  double losses = 0;        // the quotient of the losses so far
   bool has_parted = false;  // what parts behind that is no first divergence
 };
 
@@ -120,9 +123,11 @@ class MapWatch {
       .advice("check that both are of the same level; name what belongs together with --map");
 }
 
-// `without`: what the sentence ends with, of steps that are not compared.
+// `without`: what the sentence ends with, of steps that are not compared. `written`: the folder in
+// which files wait until all are there.
 StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Request& request,
-                        const std::string& without, Before& before, MapWatch& watch) {
+                        const std::string& without, const Path& written, Before& before,
+                        MapWatch& watch) {
   Comparison c;
   c.npu = read_dump(dumps.npu), c.bench = read_dump(dumps.bench);
   c.mode = mode_of(c.npu, c.bench);
@@ -140,6 +145,7 @@ StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Request
   double noise = 0, of_loss = 0;
   c.compared = compare_all(c.pairs, elements_of, known, &noise, &of_loss);
   c.loop = training_differences(ours, theirs, noise, before.scales, of_loss);
+  c.remark = take_divided_loss(ours, theirs, c.compared, c.loop, before.losses);
   if (before.scales == 0) before.scales = ratio_of_scales(ours, theirs);
   before.drift.end(c.compared, dumps.number);
   if (c.compared.empty()) refuse_nothing(dumps, c.pairs);
@@ -158,10 +164,14 @@ StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Request
     c.sentence = agreement(c.compared, count_bare(c.pairs, c.compared), c.coverage);
     result.lacks = c.coverage.lacks;
   }
+  result.remark = c.remark;
+  if (!c.remark.empty()) c.sentence += "; no divergence: " + c.remark;
   result.sentence = c.sentence =
       with_step(unread_text(c) + c.sentence + modules_text(c.npu, c.bench), dumps) + without;
   const auto place_of = [&](const Path& name) {
-    return result.files.emplace_back(request.out / file_of(name, dumps));
+    const std::string file = file_of(name, dumps);
+    result.files.push_back(request.out / file);
+    return written / file;
   };
   const auto put = [&](const Path& name, const std::string& text) {
     write_file_atomic(place_of(name), text);
@@ -181,21 +191,24 @@ std::vector<StepResult> compare_runs(const Request& request, std::string* alone_
   const NameMap map = request.map.empty() ? NameMap() : NameMap::read(request.map);
   std::string alone;
   const std::vector<DumpPair> pairs = pair_dump_files(request.npu, request.bench, &alone);
-  make_folder(request.out);
-  remove_results(request.out);
+  // What an earlier comparison has left stays until this one is through.
+  remove_leftovers_beside(request.out / kResults);
+  const ScratchFolder written(request.out / kResults);
   std::vector<StepResult> results;
   std::map<std::string, Before> before;  // by process
   MapWatch watch(map);
   // Of one pair its own sentence says it, of several that of all.
   const std::string without = pairs.size() == 1 ? without_text(alone) : "";
   for (const DumpPair& dumps : pairs)
-    results.push_back(compare_step(dumps, map, request, without, before[dumps.rank], watch));
+    results.push_back(
+        compare_step(dumps, map, request, without, written.path(), before[dumps.rank], watch));
   if (results.size() > 1) {
     const auto all = steps_json(results, alone);
-    write_file_atomic(request.out / "compare_result.json",
+    write_file_atomic(written.path() / "compare_result.json",
                       all.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
-    write_file_atomic(request.out / "compare_result.html", page_of(all));
+    write_file_atomic(written.path() / "compare_result.html", page_of(all));
   }
+  replace_results(written.path(), request.out);
   watch.tell();
   if (alone_in) *alone_in = alone;
   return results;

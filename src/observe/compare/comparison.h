@@ -27,14 +27,15 @@ struct StepResult {
   std::string finding = {};  // of a divergence its sentence, without the step
   // What one run has nothing of, where what both have agrees (coverage.h); else "".
   std::string lacks = {};
+  std::string remark = {};  // what differs and is no divergence (divided_loss.h); "" of nothing
 };
 
 // Reads, compares, and writes compare_result.csv, .json and .html into `out`; of several steps or
 // processes each its own, with their names, and compare_result.json and .html of all (steps.h).
-// What a comparison before has left in `out` is removed. Each file is whole or not there. DataError
-// E0650 for a file that is no dump, E0651 where there is nothing to compare; UserError E0728. A
-// line of the map that has no effect in any of the steps is warned of. `alone`, where it is given:
-// the steps and processes that were not compared (dump_pairs.h).
+// What a comparison before has left in `out` is removed once all of them are there. Each file is
+// whole or not there. DataError E0650 for a file that is no dump, E0651 where there is nothing to
+// compare; UserError E0728. A line of the map that has no effect in any of the steps is warned of.
+// `alone`, where it is given: the steps and processes that were not compared (dump_pairs.h).
 std::vector<StepResult> compare_runs(const Request& request, std::string* alone = nullptr);
 
 }  // namespace aloft::compare

@@ -185,6 +185,7 @@ Json json_of(const Comparison& c) {
        {{"compared", c.coverage.compared}, {"of", c.coverage.all}, {"lacks", c.coverage.lacks}}},
       {"divergence", std::move(divergence)},
       {"loop", std::move(loop)},
+      {"remark", c.remark},
       {"unreadable", std::move(unreadable)},
       {"renamed", std::move(renamed)},
       {"compared", std::move(compared)},

@@ -24,6 +24,7 @@ struct Comparison {
   std::vector<Unreadable> unreadable;    // files of elements
   std::optional<Divergence> divergence;
   Coverage coverage;
+  std::string remark;  // what differs and is no divergence (divided_loss.h); "" of nothing
   std::string sentence;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 
 #include "base/folder.h"
@@ -18,7 +19,7 @@ std::string place_of(const StepResult& r) {
 
 // compare_result.csv, and those of a step or a process: compare_result_step0_rank1.html.
 bool is_result(const Path& file) {
-  constexpr std::string_view kName = "compare_result";
+  constexpr std::string_view kName = kResults;
   const std::string stem = file.stem().string(), kind = file.extension().string();
   if (!stem.starts_with(kName) ||
       (kind != ".csv" && kind != ".json" && kind != ".html" && kind != ".xlsx"))
@@ -49,6 +50,10 @@ std::string summary_of(const std::vector<StepResult>& results, const std::string
           std::ranges::find_if(results, [](const StepResult& r) { return !r.lacks.empty(); });
       first != results.end())
     text += fmt::format("; {} compared in part: {}: {}", partial, place_of(*first), first->lacks);
+  if (const auto first =
+          std::ranges::find_if(results, [](const StepResult& r) { return !r.remark.empty(); });
+      first != results.end())
+    text += "; no divergence: " + first->remark;
   return text + without_text(alone);
 }
 
@@ -68,10 +73,15 @@ nlohmann::ordered_json steps_json(const std::vector<StepResult>& results,
   return {{"sentence", summary_of(results, alone)}, {"steps", std::move(steps)}};
 }
 
-void remove_results(const Path& folder) {
-  if (!is_folder(folder)) return;
+void replace_results(const Path& written, const Path& folder) {
+  std::set<Path> names;
+  for (const Path& file : list_folder(written)) {
+    rename_durably(file, folder / file.filename());
+    names.insert(file.filename());
+  }
   for (const Path& file : list_folder(folder))
-    if (is_result(file) && is_file(file)) std::filesystem::remove(file);
+    if (is_result(file) && is_file(file) && !names.contains(file.filename()))
+      std::filesystem::remove(file);
 }
 
 }  // namespace aloft::compare

@@ -21,8 +21,12 @@ std::string without_text(const std::string& alone);
 nlohmann::ordered_json steps_json(const std::vector<StepResult>& results,
                                   const std::string& alone = "");
 
-// Removes what an earlier comparison has written into a folder: files of other steps would stand
-// beside those of this one.
-void remove_results(const Path& folder);
+// What names of results begin with.
+inline constexpr const char* kResults = "compare_result";
+
+// Moves the results that lie in `written` into `folder`, and removes there what an earlier
+// comparison has left of other steps, which would stand beside those of this one.
+// EnvironmentError E0603, E0604.
+void replace_results(const Path& written, const Path& folder);
 
 }  // namespace aloft::compare

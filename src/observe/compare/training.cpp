@@ -54,6 +54,8 @@ Training read_training(const ForeignJson* v) {
   if (const auto skipped = number_at(*v, "skipped")) t.is_skipped = *skipped != 0;
   const double parts = number_at(*v, "micro_batches").value_or(1);
   if (parts >= 1 && parts <= 1e9) t.micro_batches = static_cast<std::int64_t>(parts);
+  const double losses = number_at(*v, "losses").value_or(0);
+  if (losses >= 1 && losses <= 1e9) t.losses = static_cast<std::int64_t>(losses);
   const ForeignJson* const optimizer = v->find("optimizer");
   if (!optimizer || optimizer->kind != Kind::Object) return t;
   t.optimizer = lower(optimizer->text_of("kind"));

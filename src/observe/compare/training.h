@@ -22,6 +22,8 @@ struct Training {
   std::optional<bool> is_skipped;       // nothing was updated
   // Whose gradients are summed, and divided in the update alone.
   std::int64_t micro_batches = 1;
+  // Of how many losses, one a micro-batch, `loss` is the mean; 0: the dump does not say it.
+  std::int64_t losses = 0;
   std::string optimizer;                                // its kind: "adamw"
   std::map<std::string, std::vector<double>> settings;  // of its formula: "eps", "betas"
 

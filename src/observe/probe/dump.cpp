@@ -64,6 +64,31 @@ std::string_view parent_of(std::string_view path) {
 
 }  // namespace
 
+// Where the numbers stand of what a model is given, such as the batch: a call takes it, whose
+// backward pass is seen and leaves no gradient of it, and no call gives it.
+std::set<std::size_t> given_from_outside(const std::vector<LookedAt>& values) {
+  std::set<std::string_view> names;
+  for (const LookedAt& value : values) names.insert(value.name);
+  std::set<std::size_t> given, others;
+  for (const LookedAt& value : values) {
+    std::string_view call = value.name;
+    if (!call.starts_with(kCall)) continue;
+    const auto has = [&](std::string_view end) {
+      return names.contains(std::string(call) + std::string(end));
+    };
+    if (take_suffix(call, ".output"))
+      others.insert(value.at);
+    else if (!take_suffix(call, ".input"))
+      continue;
+    else if (has(".input.gradient"))
+      others.insert(value.at);
+    else if (has(".output.gradient"))
+      given.insert(value.at);
+  }
+  for (const std::size_t at : others) given.erase(at);
+  return given;
+}
+
 Dump::Dump(std::vector<LookedAt> values, const std::vector<DumpedModule>& modules,
            std::string level)
     : values_(std::move(values)), modules_(modules), level_(std::move(level)) {
@@ -75,6 +100,10 @@ Dump::Dump(std::vector<LookedAt> values, const std::vector<DumpedModule>& module
     const std::string& entry = places_.back().entry;
     if (std::ranges::find(entries_, entry) == entries_.end()) entries_.push_back(entry);
   }
+  const std::set<std::size_t> given = given_from_outside(values_);
+  for (std::size_t i = 0; i < values_.size(); ++i)
+    if (given.contains(values_[i].at) || !is_float(values_[i].type.dtype))
+      places_[i].requires_grad = false;
   note_taken();
   if (level_ != "op") order_entries();
   chosen_.assign(values_.size(), true);
