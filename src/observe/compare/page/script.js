@@ -114,7 +114,8 @@ function steps() {
 function comparison() {
   byId("steps").hidden = true;
   const { compared, of, lacks } = data.coverage;
-  byId("runs").textContent = `NPU ${data.npu} · Bench ${data.bench} · ` +
+  // Tables have msprobe's words, sentences say which run it is.
+  byId("runs").textContent = `NPU, the first run: ${data.npu} · Bench, the second run: ${data.bench} · ` +
     `${compared === of ? compared : `${compared} of ${of}`} tensors compared${lacks ? "; " + lacks : ""}`;
   const where = data.divergence, shown = where && where.record ? where.record : null;
   const inputs = where ? where.inputs.filter((r) => !shown || names(r)[0] !== names(shown)[0]) : [];

@@ -15,6 +15,13 @@ function element(tag, className, text) {
 
 const findings = data.checks.flatMap((check) => check.findings.map((f) => ({check: check.name, ...f})));
 findings.sort((x, y) => kLevels.indexOf(x.level) - kLevels.indexOf(y.level));
+// A name breaks behind its dots and lines, and not within a word.
+function broken(name) {
+  const cell = element("td", "mono name");
+  for (const part of name.split(/(?<=[./_-])/)) cell.append(part, document.createElement("wbr"));
+  return cell;
+}
+
 const named = (f) => (f.a_name === f.b_name || !f.b_name ? f.a_name : f.a_name ? `${f.a_name} / ${f.b_name}` : f.b_name);
 
 function show() {
@@ -27,7 +34,7 @@ function show() {
     if (kColours[f.level]) level.style.color = kColours[f.level];
     const a = element("td", "mono", f.a_value), b = element("td", "mono", f.b_value);
     a.dataset.label = "A", b.dataset.label = "B";  // said where a row is a block, on narrow screens
-    line.append(level, element("td", "", f.check), element("td", "mono name", named(f)), a, b,
+    line.append(level, element("td", "", f.check), broken(named(f)), a, b,
                 element("td", "advice", f.advice));
     return line;
   }));

@@ -48,7 +48,12 @@
   }
 
   function alerts() {
-    byId("alerts-section").hidden = trends.alerts.length === 0;
+    byId("alerts-section").hidden = trends.alerts.length === 0 && trends.steps.length === 0;
+    if (trends.alerts.length === 0) {  // that nothing was found is said of what was watched
+      byId("alerts").parentElement.hidden = true;
+      byId("alerts-note").textContent = `no alerts, from step ${whole(trends.steps[0])} to ${whole(trends.steps.at(-1))}`;
+      return;
+    }
     const body = element("tbody");
     for (const { step, rule, places } of alertRows())
       body.append(row(whole(step), element("span", "badge bad", rule), where(places), trends.advice[rule] || ""));
@@ -70,7 +75,7 @@
 
   const ofScale = (x) => (finite(x) ? String(Number(x.toPrecision(3))) : "");
 
-  const kRow = 15, kTop = 4, kBottom = 22;
+  const kRow = 15, kTop = 4, kBottom = 38;
   let cells = null;  // of the drawing that is shown
 
   function draw() {
@@ -115,7 +120,8 @@
     context.fillStyle = colour("quiet");
     const marks = Math.max(1, Math.ceil(trends.steps.length / Math.max(1, Math.floor((width - left) / 70))));
     for (let c = 0; c < trends.steps.length; c += marks)
-      context.fillText(whole(trends.steps[c]), left + c * column, height - kBottom / 2);
+      context.fillText(whole(trends.steps[c]), left + c * column, height - kBottom + 11);
+    context.fillText("step", left, height - 9);
     cells = { shown, values, left, column };
   }
 
