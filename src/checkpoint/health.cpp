@@ -56,6 +56,7 @@ void Health::step(double loss, double loss_scale, bool skipped) {
   last_loss_ = loss;
   last_skipped_ = skipped;
   last_scale_ = loss_scale;
+  bad_losses_ = std::isfinite(loss) ? 0 : bad_losses_ + 1;
   if (!start_loss_ && std::isfinite(loss)) start_loss_ = loss;
   if (!skipped)
     stray_skips_ = 0;

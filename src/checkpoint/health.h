@@ -10,6 +10,7 @@
 //     the loop's own, one that has fallen since the last skip, and is above 1.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -56,6 +57,9 @@ class Health {
   std::string setback(double last_loss, std::optional<double> validation_loss,
                       const std::function<std::optional<double>()>& measure) const;
   std::optional<double> start_loss() const { return start_loss_; }
+  // How many steps in a row up to now had no finite loss, or were skipped and no search explains
+  // it.
+  std::int64_t bad_steps() const { return std::max(bad_losses_, stray_skips_); }
   // What a checkpoint keeps: start_loss(), and how many steps in a row up to now were skipped that
   // no search explains.
   std::pair<std::optional<double>, std::int64_t> kept() const {
@@ -69,7 +73,7 @@ class Health {
   std::optional<double> start_loss_, last_loss_, validation_;
   bool last_skipped_ = false;
   double last_scale_ = 1;
-  std::int64_t stray_skips_ = 0;
+  std::int64_t stray_skips_ = 0, bad_losses_ = 0;
 };
 
 }  // namespace aloft

@@ -47,6 +47,23 @@ Named named_verb(const CLI::App& app, int argc, char** argv) {
   return at;
 }
 
+// Of a value that is none of an option's, "--task: stats not in {statistics,tensor}", the nearest:
+// also one that begins as it does. "" where nothing is near.
+std::string value_meant(const std::string& said) {
+  const std::size_t begin = said.find(": "), end = said.find(" not in {");
+  if (begin == std::string::npos || end == std::string::npos || end < begin + 2) return "";
+  const std::string value = said.substr(begin + 2, end - begin - 2);
+  std::vector<std::string> values;
+  std::istringstream rest(said.substr(end + std::string_view(" not in {").size()));
+  for (std::string word; std::getline(rest, word, ',');)
+    values.push_back(word.substr(0, word.find('}')));
+  if (const std::string near = nearest_name(value, values); !near.empty()) return near;
+  constexpr std::size_t kBeginning = 4;
+  for (const std::string& word : values)
+    if (value.size() >= kBeginning && word.starts_with(value.substr(0, kBeginning))) return word;
+  return "";
+}
+
 // "tran" -> "did you mean train?": the nearest verb, or option of the verb, to the first word that
 // is neither; "" where nothing is near.
 std::string meant(const Named& named, int argc, char** argv) {
@@ -86,6 +103,15 @@ UserError wrong_line(const CLI::ParseError& e, const CLI::App& app, const Named&
     wrong.add_line("need", "one of " + join(verbs, ", "));
     return wrong;
   }
+  const std::string said = e.what();
+  if (const std::size_t many = said.find(": At Most 1 required"); many != std::string::npos) {
+    UserError wrong("E0700", said.substr(0, many) + " is said more than once");
+    if (said.starts_with("--probe:"))
+      wrong.add_line("try", "one --probe, and beside it trends: --set monitor.on=true");
+    return wrong;
+  }
+  if (const std::string near = value_meant(said); !near.empty())
+    return UserError("E0700", said).advice("did you mean " + near + "?");
   const std::vector<std::string> rest = app.remaining(true);
   const bool is_of_extras = e.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
   if (!is_of_extras || rest.empty()) return {"E0700", e.what()};

@@ -23,6 +23,7 @@
 #include "cli/product_rates.h"
 #include "models/huggingface.h"
 #include "runtime/threads.h"
+#include "train/recorded_run.h"
 #include "train/trainer.h"
 #include "train/written_file.h"
 
@@ -53,8 +54,8 @@ void refuse_what_is_of_recipes(const ProbeWords& o) {
 }
 
 // Steps that the run does not make are not looked at: one of them is refused where it was asked for
-// `by_hand`; of a recipe's, or a config.json's, all.
-void need_steps_to_look_at(const Recipe& recipe, bool by_hand) {
+// `by_hand`; of a recipe's, or a config.json's, all. `instead`: what to try; "": more steps.
+void need_steps_to_look_at(const Recipe& recipe, bool by_hand, const std::string& instead = "") {
   const std::vector<std::int64_t>& at = recipe.probe.at;
   const std::int64_t steps = recipe.train.steps;
   const auto is_made = [&](std::int64_t step) { return step < steps; };
@@ -63,7 +64,7 @@ void need_steps_to_look_at(const Recipe& recipe, bool by_hand) {
   const std::int64_t last = std::ranges::max(at);
   throw UserError("E0700", "a step is to be looked at that is not made")
       .saw(fmt::format("step {}, counted from 0, of {} step{}", last, steps, steps == 1 ? "" : "s"))
-      .advice(fmt::format("--steps {}, or another --at", last + 1));
+      .advice(instead.empty() ? fmt::format("--steps {}, or another --at", last + 1) : instead);
 }
 
 // Of a model one pass forward and backward is looked at, whole.
@@ -72,7 +73,7 @@ ExitCode probe_run_model(const ProbeWords& o) {
   AskedOfProbe asked = asked_of(o);
   asked.overrides.push_back({"train.steps", "1"});
   const Recipe recipe = parse_recipe("", "--tokens", asked.overrides);
-  need_steps_to_look_at(recipe, !o.at.empty());
+  need_steps_to_look_at(recipe, !o.at.empty(), "of a model one pass is made, step 0: no --at");
   if (recipe.probe.task == "acc_check" || look_at(recipe.probe, 0) == Look::Nothing)
     throw UserError("E0700", "with --tokens nothing would be looked at")
         .saw("probe.task = " + in_quotes(recipe.probe.task))
@@ -92,7 +93,14 @@ std::int64_t steps_asked(const ProbeWords& o, const std::vector<Override>& overr
   const ProbeSection probe = load_recipe(o.recipe.path, first).probe;
   if (probe.at.empty() || probe.task == "structure") return 1;
   const auto is_asked = [](const Override& set) { return set.key == "probe.at"; };
-  if (std::ranges::any_of(overrides, is_asked)) return std::ranges::max(probe.at) + 1;
+  if (std::ranges::any_of(overrides, is_asked)) {
+    const std::int64_t steps = std::ranges::max(probe.at) + 1;
+    const Recipe whole = load_recipe(o.recipe.path, overrides);
+    if (whole.train.epochs == 0 && whole.train.steps < steps)
+      log_warning("step {} lies behind the {} of the recipe: {} are made", steps - 1,
+                  steps_of(whole.train.steps), steps);
+    return steps;
+  }
   if (std::ranges::max(probe.at) > 0)
     log_warning("one step is made; the recipe's probe.at names others: --steps {} makes them",
                 std::ranges::max(probe.at) + 1);
@@ -125,11 +133,11 @@ class RecipeRun {
     TrainOptions t;
     t.out = Path(asked_.out) / "run";
     t.probe_out = asked_.out;
-    t.quiet = true;
+    t.quiet = t.only_steps = true;
     t.shows_progress = !o_.quiet;
     t.machine = machine_name();
     t.listeners = {&seen_};
-    t.measure = [] { return device_rates(); };
+    if (!recipe_.precision.is_resolved()) t.measure = [] { return device_rates(); };
     if (path_exists(t.out / "run.json"))  // no advice to resume: steps are probed in one go
       throw UserError("E0811", "the folder holds a probed run already")
           .at(t.out.string())
@@ -249,16 +257,28 @@ ExitCode probe_recipe(const ProbeWords& o) {
   }
 }
 
-ExitCode probe_run_of(const ProbeWords& o) {
+// checkpoints/ of a run, or a folder in it.
+bool lies_in_run(const Path& path) {
+  const Path whole = std::filesystem::absolute(path / "").lexically_normal().parent_path();
+  return is_folder(path) && !models::is_huggingface_folder(path) &&
+         (path_exists(whole.parent_path() / "run.json") ||
+          path_exists(whole.parent_path().parent_path() / "run.json"));
+}
+
+ExitCode probe_run_of(const ProbeWords& o) try {
   if (!o.tokens.empty()) return probe_run_model(o);
   if (o.batch)
     throw UserError("E0700", "--batch is for a file of batches, with --tokens")
         .advice("of a recipe's steps: --at");
+  if (!is_recorded_run(o) && lies_in_run(o.recipe.path)) need_recorded_run(o.recipe.path);
   if (is_recorded_run(o)) return probe_recorded(o);
   if (!o.precision.empty())
     throw UserError("E0700", "--precision is for a model, with --tokens")
         .advice("of a recipe: --set precision.level=" + o.precision);
   return probe_recipe(o);
+} catch (UserError& e) {
+  if (e.code() == "E0327" && !o.config.empty()) e.add_line("at", o.config);
+  throw;
 }
 
 }  // namespace

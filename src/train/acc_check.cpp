@@ -214,7 +214,25 @@ bool is_asked(const std::string& entry, const std::string& name,
          });
 }
 
-void check_dump(const Path& file, const std::vector<std::string>& list, CheckedDump& checked) {
+// Of each word of the list the nearest name that there is.
+[[noreturn]] void refuse_list(const std::vector<std::string>& list,
+                              const std::vector<std::string>& names) {
+  UserError e("E0885", "--list names no call of the dump");
+  for (const std::string& word : list) e.add_line("saw", in_quotes(word));
+  e.add_line("need", "parts of names of entries, or of calls");
+  bool is_near = false;
+  for (const std::string& word : list)
+    if (const std::string near = nearest_name(word, names); !near.empty()) {
+      e.add_line("try", in_quotes(near) + " for " + in_quotes(word));
+      is_near = true;
+    }
+  if (!is_near && !names.empty()) e.add_line("try", "such as " + names.front());
+  throw e;
+}
+
+// `names`: what the list may name.
+void check_dump(const Path& file, const std::vector<std::string>& list, CheckedDump& checked,
+                std::vector<std::string>& names) {
   const json dump = parse_json(read_file(file, kMostOfDump));
   if (!dump.is_object() || !dump.contains("data") || !dump["data"].is_object())
     refuse(file, "no dump of msprobe's form");
@@ -240,6 +258,7 @@ void check_dump(const Path& file, const std::vector<std::string>& list, CheckedD
                      word("phase"),
                      word("program"),
                      number.is_number_integer() ? number.get<std::int64_t>() : 0};
+    names.insert(names.end(), {call.op, call.module, call.name, call.entry});
     if (!is_asked(call.entry, call.name, list)) continue;
     try {
       check(entry, file.parent_path() / "dump_tensor_data", call);
@@ -365,13 +384,16 @@ accuracy::Standard standard_of(const OpDef& op, const Attrs& attrs, CallTypes in
 CheckedDump check_calls(const Path& dump, const std::vector<std::string>& list) {
   if (!path_exists(dump)) refuse(dump, "nothing of that name");
   CheckedDump checked;
-  for (const Path& file : dumps_in(dump)) check_dump(file, list, checked);
+  std::vector<std::string> names;
+  for (const Path& file : dumps_in(dump)) check_dump(file, list, checked, names);
   if (!checked.calls.empty()) return checked;
   if (!checked.unjudged.empty())
     refuse(dump,
            fmt::format("nothing but entries without a `call` ({}): {}{}", checked.unjudged.size(),
                        checked.unjudged[0].entry, checked.unjudged.size() > 1 ? ", ..." : ""));
-  refuse(dump, list.empty() ? "no entries" : "no call that is named by " + join(list, ", "));
+  std::erase(names, "");
+  if (!names.empty()) refuse_list(list, names);
+  refuse(dump, "no entries");
 }
 
 Json json_of(const CheckedDump& dump) {

@@ -43,7 +43,8 @@ std::vector<std::unique_ptr<Listener>> listeners_of(const RunParts& run) {
                                       run.result.profile));
   if (train.keep_best > 0) add(std::make_unique<BestCheckpoint>());
   if (train.patience > 0) add(std::make_unique<EarlyStopping>(train.patience));
-  if (train.sample_tokens > 0 && run.data.tokenizer() && run.session.task->writer())
+  if (train.sample_tokens > 0 && !run.options.only_steps && run.data.tokenizer() &&
+      run.session.task->writer())
     add(std::make_unique<TextSamples>(run.session, *run.data.tokenizer(), run.directory,
                                       run.result.sample));
   if (run.options.report) add(std::make_unique<ReportAtEnd>(run.options.report));

@@ -50,6 +50,13 @@ struct Asked {
 
 std::string list_of(const auto& values) { return json_text(nlohmann::json(values)); }
 
+// As a recipe has them: what is wrong with a field is no mistake in an option of a command line.
+std::string text_of(const std::vector<Override>& set) {
+  std::string text;
+  for (const Override& one : set) text += one.key + " = " + one.value + "\n";
+  return text;
+}
+
 Asked read(const SessionOptions& o) {
   std::vector<Override> of_config, set;
   std::string out = o.out;
@@ -71,7 +78,7 @@ Asked read(const SessionOptions& o) {
   set = with_said(std::move(of_config), set);
   const bool is_file = !o.config.empty() && !is_msprobes;
   const Recipe recipe =
-      is_file ? load_recipe(o.config, set) : parse_recipe("", "observe::Session", set);
+      is_file ? load_recipe(o.config, set) : parse_recipe(text_of(set), "SessionOptions");
   const ProbeSection& probe = recipe.probe;
   if (recipe.monitor.on)
     throw UserError("E0872", "a session has no monitor")

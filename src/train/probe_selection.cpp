@@ -64,6 +64,16 @@ std::string entries_with(const std::string& word, const std::vector<std::string>
   return text;
 }
 
+// "such as wte, h.0 and h.0.attn", each once and not the model's own.
+std::string first_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 4;
+  std::vector<std::string> shown;
+  for (const std::string& name : names)
+    if (!name.empty() && shown.size() < kShown && std::ranges::find(shown, name) == shown.end())
+      shown.push_back(name);
+  return "such as " + join(shown, ", ");
+}
+
 // The numbers of the entries that the scope begins and ends with.
 std::pair<std::size_t, std::size_t> range_of(const std::vector<std::string>& scope,
                                              const std::vector<std::string>& entries) {
@@ -145,6 +155,7 @@ void refuse_empty_selection(const ProbeSection& probe, const probe::Dump& dump,
       e.add_line("try", in_quotes(near) + " for " + in_quotes(word));
       is_near = true;
     }
+  if (!is_near && !names.empty()) e.add_line("try", first_of(names));
   if (!is_near) e.add_line("try", "probe.task = \"statistics\" lists them");
   throw e;
 }

@@ -155,7 +155,12 @@ void need_recorded_run(const Path& run) {
   if (is_folder(around))
     for (const Path& p : list_folder(around))
       if (path_exists(p / "run.json")) names.push_back(p.filename().string());
-  if (path_exists(usual / "run.json"))
+  const Path above = around.has_parent_path() ? around.parent_path() : Path(".");
+  if (whole.has_parent_path() && path_exists(around / "run.json"))
+    e.add_line("try", around.string());
+  else if (around.has_parent_path() && path_exists(above / "run.json"))
+    e.add_line("try", above.string());
+  else if (path_exists(usual / "run.json"))
     e.add_line("try", usual.string());
   else if (const std::string near = nearest_name(whole.filename().string(), names); !near.empty())
     e.add_line("try", (around / near).lexically_normal().string());

@@ -49,8 +49,8 @@ void set_plain_sgd(json& recipe) {
   if (recipe.contains(kind) && recipe[kind] == "sgd") recipe[momentum] = 0.0;
 }
 
-// Where the run ends before the schedule, or the means of the weights, have done what they are for,
-// or the probe has looked at anything.
+// Where a training ends before the schedule, or the means of the weights, have done what they are
+// for, or the probe has looked at anything.
 void warn_of_short_run(const Recipe& recipe) {
   const std::int64_t steps = recipe.train.steps;
   const ScheduleSection& s = recipe.schedule;
@@ -81,9 +81,9 @@ void warn_of_short_run(const Recipe& recipe) {
 }
 
 // What the schedule lacks, before anything is prepared for it.
-void check_length(const Recipe& recipe) {
+void check_length(const Recipe& recipe, const TrainOptions& options) {
   static_cast<void>(schedule_rule(recipe));
-  warn_of_short_run(recipe);
+  if (!options.only_steps) warn_of_short_run(recipe);
 }
 
 class Resumption {
@@ -259,12 +259,12 @@ void check_columns(const Recipe& recipe, const RunData& data) {
 RunStart begin_run(const Recipe& recipe, const TrainOptions& options, const json& known,
                    const CheckpointMeta* from) {
   const bool counts_epochs = recipe.train.epochs > 0;  // then the data decides
-  if (!counts_epochs) check_length(recipe);
+  if (!counts_epochs) check_length(recipe, options);
   need_memory_for(recipe, SettingValues());  // before any text is read
   RunStart start = options.resume && !known.is_null()
                        ? Resumption(recipe, options, known, from).start()
                        : new_run(recipe, options);
-  if (counts_epochs) check_length(start.recipe);
+  if (counts_epochs) check_length(start.recipe, options);
   check_columns(start.recipe, *start.data);
   if (!options.resume)
     check_measured_layers(start.choices, start.recipe, start.data->facts(start.recipe));

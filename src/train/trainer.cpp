@@ -16,9 +16,7 @@
 #include "models/model_json.h"
 #include "recipe/memory_need.h"
 #include "recipe/missing_types.h"
-#include "recipe/recipe_json.h"
 #include "recipe/resume_changes.h"
-#include "recipe/run_length.h"
 #include "run/listeners.h"
 #include "run/recorded_choices.h"
 #include "run/recorded_error.h"
@@ -155,12 +153,7 @@ class Training {
   // Nothing is written but what shows the run, such as its report, which may show more than it did,
   // and nothing removed but what the last save would have.
   void stay_as_it_is() {
-    const TrainSection& t = recipe_.train;
-    std::string way = t.epochs > 0 ? "to go on: a larger train.epochs"
-                                   : fmt::format("to go on: --steps above {}", step_);
-    if (const auto stop = listeners_.over_at(standing()); step_ < t.steps && stop)
-      way = stop->reason + (stop->advice.empty() ? "" : "; to go on: " + stop->advice);
-    log_warning("nothing to do: the run stands behind step {} of {}; {}", step_, t.steps, way);
+    say_nothing_to_do(step_, recipe_.train, listeners_.over_at(standing()));
     if (const json& found = directory_.found_record(); found.is_object())
       if (const json& result = found.value("result", json()); result.is_object())
         if (const json skipped = result.value("skipped", json()); skipped.is_number_integer())
@@ -204,7 +197,7 @@ class Training {
     runner_ = make_runner(session_);
     if (const Programs* p = runner_->programs()) {
       copy_bytes_ = checkpoint_copy_bytes(recipe_, model_, *optimizer_, p->plan());
-      saves_beside_ = copy_bytes_ > 0;
+      saves_beside_ = copy_bytes_ > 0 && !options_.only_steps;
       need_memory_for(p->plan(), kLessMemory, copy_bytes());
       result_.planned_peak_bytes = p->plan().peak_bytes() + copy_bytes();
     }
@@ -265,7 +258,7 @@ class Training {
             fmt::format("{} ({})", verdict->reason, data_.places_of_step(recipe_, position_));
         if (verdict->answer == StepJudge::Answer::Stop) {
           statistics_.restore();  // what goes on from here begins with healthy ones
-          refuse_to_go_on(step_, reason);
+          refuse_to_go_on(step_, reason, directory_.path());
         }
         go_back(reason);
         examples = data_.training(recipe_, position_);
@@ -279,9 +272,9 @@ class Training {
       if (is_due(recipe_.train.eval_every)) evaluate();
       // What was due at this step is in what a run that goes on from here has behind it, but the
       // sample: that takes long, changes nothing, and is drawn then where it is missing.
-      const bool is_asked = InterruptScope::take_save_wish();
-      const bool is_wished = control_.take_save_wish() || is_asked;
-      if (step_ < recipe_.train.steps && (saver_.is_due(step_) || is_wished)) save();
+      if (InterruptScope::take_save_wish()) control_.save();
+      if ((control_.take_save_wish() || saver_.is_due(step_)) && step_ < recipe_.train.steps)
+        save();
       settle(false);
     }
     InterruptScope::finishes(0);
@@ -358,6 +351,7 @@ class Training {
   // Once a state. Nothing comes of it where a signal asks for the end meanwhile.
   void evaluate() {
     if (validation_ || !data_.has_validation()) return;
+    if (options_.only_steps && !optimizer_->plateau()) return;
     listeners_.tell(&Listener::evaluation_begun, EvaluationBegun{step_});
     const auto means = evaluated();
     if (!means) return;
@@ -400,7 +394,7 @@ class Training {
 
   // While training goes on, where it can and does; a step that follows says how the state was.
   void save() {
-    if (!unsaved_) return;
+    if (!unsaved_ || (options_.only_steps && !may_roll_back(recipe_.train))) return;
     waiting_.time([&] {
       settle_save();
       directory_.warn_if_moved(step_);
@@ -469,6 +463,21 @@ class Training {
   }
 
   void finish() {
+    if (!options_.only_steps)
+      keep_model();
+    else if (result_.exit == ExitCode::Ok)
+      need_healthy_steps(health_->problem());
+    runner_.reset();  // the training arenas go; the generator of samples makes its own
+    if (!listeners_.tell_behind_the_end(&Listener::run_closing, RunClosing{step_, result_}))
+      result_.exit = ExitCode::Interrupted;
+    record_.end(result_, control_.stop_wish());  // with nothing left to do
+    if (result_.exit == ExitCode::Interrupted && problem_.empty() && !options_.only_steps)
+      log_info("the checkpoint is {}: the same command with --resume goes on from there",
+               result_.checkpoint.string());
+    tell_end();
+  }
+
+  void keep_model() {
     if (result_.exit == ExitCode::Ok) {
       evaluate();
       if (data_.has_validation() && !validation_ && InterruptScope::asked())
@@ -478,27 +487,19 @@ class Training {
     settle_save();
     if (result_.steps == 0 && from_) end_pruning();
     if (result_.exit == ExitCode::Ok && !problem_.empty())
-      refuse_to_succeed(problem_, saver_.newest_healthy());
+      refuse_to_succeed(problem_, saver_.newest_healthy(), directory_.path(), step_,
+                        health_->bad_steps());
     if (result_.exit == ExitCode::Ok && result_.steps > 0)
       if (const std::string setback =
               health_->setback(*result_.last_loss, validation_, [this] { return loss_of_state(); });
           !setback.empty())
         log_warning("{}", setback);
-    runner_.reset();  // the training arenas go; the generator of samples makes its own
-    if (!listeners_.tell_behind_the_end(&Listener::run_closing, RunClosing{step_, result_}))
-      result_.exit = ExitCode::Interrupted;
-    record_.end(result_, control_.stop_wish());  // with nothing left to do
-    if (result_.exit == ExitCode::Interrupted && problem_.empty())
-      log_info("the checkpoint is {}: the same command with --resume goes on from there",
-               result_.checkpoint.string());
-    tell_end();
   }
 
   void tell_end() {
-    const auto& stop = control_.stop_wish();
-    listeners_.tell_behind_the_end(
-        &Listener::run_ended,
-        RunEnded{directory_.path(), result_, nullptr, stop ? &*stop : nullptr});
+    const Stop* stop = control_.stop_wish() ? &*control_.stop_wish() : nullptr;
+    listeners_.tell_behind_the_end(&Listener::run_ended,
+                                   RunEnded{directory_.path(), result_, nullptr, stop});
   }
 
   // A run that cannot go on saves what is healthy, and shows what it did. What fails now is said,
@@ -530,7 +531,7 @@ class Training {
   }
 
   void rescue() {
-    if (!unsaved_ || !runner_) return;
+    if (!unsaved_ || !runner_ || options_.only_steps) return;
     if (maker_->inside() == StepMaker::Inside::Update) {
       const std::string kept = saver_.newest_healthy();
       log_warning("step {} was cut short: the newest checkpoint is {}", step_ + 1,

@@ -25,6 +25,9 @@ struct TrainOptions {
   bool force = false;   // resume although the data is another one, or all checkpoints are gone
   bool quiet = false;   // no banner, no progress, no validation losses
   bool shows_progress = false;  // ... but on a terminal the line that says how far it is
+  // The steps are made to be looked at, and for no model: none is evaluated but where the rate goes
+  // by it, sampled or saved but where the run may go back, and nothing is advised on training.
+  bool only_steps = false;
   Path probe_out;       // where the probe writes its folders; empty: probe/ in the run directory
   std::string machine;  // description for run.json
   // How fast products are, asked at most once, where precision is `auto`; without it that is O0, or
@@ -64,8 +67,9 @@ struct TrainResult {
 // Interrupted; before the first step Interrupted is thrown). Whatever is thrown on the way, what is
 // healthy is saved first; what is thrown of the last sample or of the report comes behind the end,
 // and run.json says finished. DivergedError E0810 when the loss scaler gives up, E0822 when the
-// run's end is worth nothing, E0834 where train.on_nonfinite ends it, E0835 where it cannot go back
-// or going back does not help; the errors of data, recipe, files and run directory.
+// run's end is worth nothing (of steps alone E0884), E0834 where train.on_nonfinite ends it, E0835
+// where it cannot go back or going back does not help; the errors of data, recipe, files and run
+// directory.
 TrainResult run_training(const Recipe& recipe, const TrainOptions& options);
 
 }  // namespace aloft

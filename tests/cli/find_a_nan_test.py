@@ -25,8 +25,18 @@ class FindANan(ProgramTest):
         return [json.loads(line) for line in (self.folder / run / "metrics.jsonl").read_text().splitlines()]
 
     def test_the_loss_is_nan(self):
-        self.aloft("train", "houses.toml", "--out", "first", exit_code=5)
+        said = self.aloft("train", "houses.toml", "--out", "first", exit_code=5).stderr.decode()
         self.assertIn(None, [line.get("loss", 0) for line in self.lines("first")])
+
+        # The line that the end names is that of the page, and finds what the probe of the recipe finds.
+        line = re.search(r"try   (aloft probe run first .*)\n", said).group(1)
+        self.assertIn(f"  try   {line}\n", PAGE)
+        words = line.split(":")[0].replace("DIR", "of-first").split()[1:]
+        self.aloft(*words)
+        self.aloft("probe", "run", "houses.toml", "--out", "anew", "--task", "overflow", exit_code=5)
+        of_first, anew = (json.loads((self.folder / out / "overflow.json").read_text())["found"][0]["first"]
+                          for out in ("of-first", "anew"))
+        self.assertEqual(of_first, anew)
 
     def test_the_monitor_says_where_it_shows(self):
         said = self.aloft("train", "houses.toml", "--out", "watched", "--probe", "trends", exit_code=5).stderr.decode()

@@ -62,9 +62,9 @@ class Messages(ProbeTest):
         self.assertFalse((self.folder / "of-bare").exists())
 
     def test_a_file_without_tokens_says_what_it_has(self):
-        number_file(self.folder / "ids.safetensors", input_ids=[2, 6], mask=[2, 6])
+        number_file(self.folder / "ids.safetensors", ids=[2, 6], mask=[2, 6])
         said = self.refused("probe", "run", LLAMA, "--tokens", "ids.safetensors", "--out", "no-tokens", exit_code=3)
-        self.assertIn("no tensor 'tokens'; there are 'input_ids' i32[2,6], 'mask' i32[2,6]", said)
+        self.assertIn("no tensor 'tokens', nor 'input_ids'; there are 'ids' i32[2,6], 'mask' i32[2,6]", said)
         self.assertFalse((self.folder / "no-tokens").exists())
 
     def test_names_that_are_near(self):
@@ -90,12 +90,51 @@ class Messages(ProbeTest):
         self.aloft("train", "tiny.toml", "--out", "houses", "--steps", 1)
         self.aloft("train", "tiny.toml", "--steps", 1)  # runs/tiny
         for named, saw, instead in (("hauses", "nothing at that path", "houses"), ("tiny.toml", "a file", "runs/tiny"),
-                                    ("houses/checkpoints", "a folder without run.json", None)):
+                                    ("houses/checkpoints", "a folder without run.json", "houses")):
             said = self.refused("probe", "redo", named, "--step", 0)
             self.assertIn("E0862", said)
             self.assertIn(f"saw   {saw}", said)
             if instead:
                 self.assertIn(f"try   {instead}\n", said)
+
+    def test_a_folder_of_a_run_points_to_the_run(self):
+        self.aloft("train", "tiny.toml", "--out", "pointed", "--steps", 1)
+        for inner in ("pointed/checkpoints", "pointed/checkpoints/", "pointed/checkpoints/step-000001"):
+            said = self.refused("probe", "run", inner, "--at", 0, "--out", "inner")
+            self.assertIn("E0862", said)
+            self.assertIn("try   pointed\n", said)
+
+    def test_a_word_that_is_near_an_option_s(self):
+        for words in (["train", "tiny.toml", "--probe", "stats"], [*RUN, "near", "--task", "stats"]):
+            self.assertIn("did you mean statistics?", self.refused(*words))
+        said = self.refused("train", "tiny.toml", "--probe", "statistics", "--probe", "trends")
+        self.assertIn("--probe is said more than once", said)
+        self.assertIn("--set monitor.on=true", said)
+
+    def test_a_step_behind_the_recipes_last_is_said(self):
+        said = self.aloft(*RUN, "behind", "--at", 6).stderr.decode()
+        self.assertIn("step 6 lies behind the 4 steps of the recipe: 7 are made", said)
+        self.assertEqual(self.aloft(*RUN, "within", "--at", 3).stderr, b"")
+
+    def test_a_config_whose_list_names_nothing_is_named(self):
+        (self.folder / "of-list.json").write_text(json.dumps(
+            {"task": "statistics", "level": "L0", "statistics": {"list": ["nosuch"]}}))
+        said = self.refused(*RUN, "of-list", "--config", "of-list.json")
+        self.assertIn("at    of-list.json", said)
+        self.assertIn("such as ", said)
+
+    def test_calls_that_a_list_does_not_name(self):
+        self.aloft(*RUN, "calls", "--task", "acc_check")
+        said = self.refused("probe", "acc-check", "calls", "--list", "layr_norm")
+        self.assertIn("E0885", said)
+        self.assertIn('"layer_norm" for "layr_norm"', said)
+        self.assertIn("such as ", self.refused("probe", "acc-check", "calls", "--list", "nosuch"))
+
+    def test_a_recipe_is_no_dump(self):
+        self.aloft(*RUN, "beside")
+        said = self.refused("probe", "compare", "tiny.toml", "beside", "-o", "no-dump", exit_code=3)
+        self.assertIn("a recipe, which is no dump", said)
+        self.assertIn("aloft probe run tiny.toml --out DIR", said)
 
     def test_a_run_stands_for_its_probe(self):
         for out in ("one", "other"):

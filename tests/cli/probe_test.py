@@ -211,7 +211,7 @@ class Probe(ProbeTest):
     def test_a_run_that_diverges_says_where_its_dump_is(self):
         said = self.aloft("probe", "run", "tiny.toml", "--out", "burst", "--steps", 3, "--set", "optimizer.lr=1e6",
                           exit_code=5)
-        self.assertIn(b"E0822", said.stderr)
+        self.assertIn(b"E0884", said.stderr)
         made = len(list((self.folder / "burst").glob("step*")))
         self.assertIn(f"{made} steps; what they held is in burst", said.stdout.decode())
         self.assertIn(b"--task overflow", said.stdout)

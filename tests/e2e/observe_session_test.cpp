@@ -457,6 +457,9 @@ TEST_F(ASession, ReadsAConfig) {
   EXPECT_EQ(code_of([&] { observe::Session({.config = config("bad.json", R"({"steps": 1})")}); }),
             "E0729");
   EXPECT_EQ(code_of([&] { observe::Session({.task = "acc_check"}); }), "E0872");
+  const std::string said = what_of([&] { observe::Session({.task = "stats"}); });
+  EXPECT_NE(said.find("SessionOptions"), std::string::npos) << said;
+  EXPECT_EQ(said.find("--set"), std::string::npos) << said;  // a program has no command line
   const std::string tasks = config(
       "tasks.json", R"({"task": "tensor", "level": "L0", "tensor": {"file_format": "npy"}})");
   EXPECT_EQ(levels({.config = tasks, .out = out, .task = "statistics"}), "L0");

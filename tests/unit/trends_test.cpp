@@ -158,8 +158,12 @@ TEST(Trends, AWindowOf0IsNoRule) {
 
 TEST(Trends, EveryRuleSaysWhatToDo) {
   for (const char* rule : {"norm_jump", "dead_layer", "saturation", "nan", "loss_spike"})
-    EXPECT_NE(advice_on(rule), "") << rule;
-  EXPECT_EQ(advice_on("other"), "");
+    EXPECT_NE(advice_on(rule, "runs/gpt", 3), "") << rule;
+  EXPECT_EQ(advice_on("other", "runs/gpt", 3), "");
+  // A step of a recipe, made anew, is its first, in which nothing may be amiss.
+  EXPECT_NE(
+      advice_on("nan", "my runs/gpt", 3).find("probe run 'my runs/gpt' --at 3 --task overflow"),
+      std::string::npos);
 }
 
 // What is read again gives the alerts of what was written, to the bit.
@@ -208,25 +212,27 @@ TEST(Trends, ThePageHasTheLargestOfEachGroup) {
   }
   text += line_of(5, TrendAlert{"norm_jump", "h.2", 100, "it jumps"}).dump() + "\n";
   text += line_of(6, TrendAlert{"nan", "", NAN, "the loss is not finite"}).dump() + "\n";
+  text += line_of(9, TrendAlert{"nan", "h.2", NAN, "its weights are not finite"}).dump() + "\n";
   text += R"({"step": "x", "trends": {}})"
           "\n"
           R"({"step": 9, "alert")";
-  const nlohmann::json page = trends_of(text, 5);
+  const nlohmann::json page = trends_of(text, "runs/gpt", 5);
   EXPECT_EQ(page["layers"], (nlohmann::json{"wte", "h.10", "h.2"}));  // in their order
   EXPECT_EQ(page["names"], (nlohmann::json{"grad_norm", "output_rms"}));
   EXPECT_EQ(page["steps"].size(), page["numbers"]["grad_norm"][1].size());
   EXPECT_NE(page["numbers"]["grad_norm"][2].dump().find("100"), std::string::npos);
   EXPECT_NE(page["numbers"]["output_rms"][0].dump().find("null"), std::string::npos);
   EXPECT_EQ(page["numbers"]["output_rms"][1][0], false);
-  EXPECT_EQ(page["alert_count"], 2);
+  EXPECT_EQ(page["alert_count"], 3);
   EXPECT_EQ(page["alerts"][0], (nlohmann::json{5, "norm_jump", "h.2", "it jumps"}));
   EXPECT_EQ(page["alerts"][1][2], "");
-  EXPECT_EQ(page["advice"]["nan"], std::string(advice_on("nan")));
+  EXPECT_EQ(page["advice"]["nan"], advice_on("nan", "runs/gpt", 5));  // where it began
 }
 
 TEST(Trends, ARunWithoutAMonitorHasNone) {
   const nlohmann::json page = trends_of(R"({"step":1,"loss":2})"
-                                        "\n");
+                                        "\n",
+                                        "runs/gpt");
   EXPECT_TRUE(page["steps"].empty());
   EXPECT_EQ(page["alert_count"], 0);
 }

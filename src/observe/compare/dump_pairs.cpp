@@ -47,6 +47,12 @@ std::vector<Found> dumps_of_folder(const Path& path, std::vector<std::string>& e
 
 // Of a run's directory what its probe wrote there.
 std::vector<Found> dumps_in(const Path& path, std::vector<std::string>& empty) {
+  if (is_file(path) && path.extension() == ".toml")
+    throw DataError("E0651", "nothing to compare")
+        .at(path.string())
+        .saw("a recipe, which is no dump")
+        .advice("aloft probe run " + in_shell(path.string()) +
+                " --out DIR makes one; two recipes: aloft probe check-config A B");
   if (is_file(path)) return {{"", "", path}};
   if (!is_folder(path))
     throw DataError("E0651", "nothing to compare").at(path.string()).saw("no such file or folder");

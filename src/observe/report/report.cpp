@@ -91,7 +91,7 @@ std::string report_page_of(const Path& run) {
   if (!has_metrics) log_warning("{} is gone: the report has no curves", metrics.string());
   const std::string lines = has_metrics ? read_file(metrics) : "";
   data["curves"] = curves_of(lines, resumes_of(data["run"]));
-  data["trends"] = trends_of(lines);
+  data["trends"] = trends_of(lines, run.string());
   const Path profile = run / "profile.json";
   data["profile"] = path_exists(profile) ? profile_of(read_file(profile)) : json();
   data["name"] = std::filesystem::absolute(run / "run.json").parent_path().filename().string();

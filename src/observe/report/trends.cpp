@@ -92,7 +92,7 @@ json text_in(const json& line, const char* key) {
 
 }  // namespace
 
-json trends_of(std::string_view metrics, std::size_t most) {
+json trends_of(std::string_view metrics, const std::string& run, std::size_t most) {
   std::size_t looks = 0;
   each_line(metrics, "trends", [&](std::string_view) { ++looks; });
   const std::size_t size = std::max<std::size_t>(1, (looks + most - 1) / most);
@@ -125,7 +125,9 @@ json trends_of(std::string_view metrics, std::size_t most) {
     const json rule = text_in(line, "alert");
     if (++alerts > kMostAlerts) return;
     out["alerts"].push_back({line["step"], rule, text_in(line, "layer"), text_in(line, "text")});
-    out["advice"][rule.get<std::string>()] = trends::advice_on(rule.get<std::string>());
+    const auto name = rule.get<std::string>();
+    if (!out["advice"].contains(name))  // metrics count steps from 1, the probe from 0
+      out["advice"][name] = trends::advice_on(name, run, line["step"].get<std::int64_t>() - 1);
   });
   out["alert_count"] = alerts;
   return out;

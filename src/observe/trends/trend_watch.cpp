@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/terminal.h"
 #include "scalar/median.h"
 
 namespace aloft::trends {
@@ -44,7 +45,7 @@ std::string in_looks(std::int64_t looks) {
 
 }  // namespace
 
-std::string_view advice_on(std::string_view rule) {
+std::string advice_on(std::string_view rule, const std::string& run, std::int64_t step) {
   if (rule == kNormJump)
     return "look at the batch of the step and at the learning rate; a longer schedule.warmup, or "
            "train.on_spike = \"rollback\", which passes the batch over";
@@ -55,8 +56,10 @@ std::string_view advice_on(std::string_view rule) {
     return "precision.level = \"O2:bf16\", or the layer in precision.fp32_layers; of gradients a "
            "lower loss scale";
   if (rule == kNan)
-    return "aloft probe run RECIPE --task overflow --out DIR names the op where it begins "
-           "(docs/find-a-nan.md)";
+    return fmt::format(
+        "aloft probe run {} --at {} --task overflow --out DIR names the op where it begins "
+        "(docs/find-a-nan.md)",
+        in_shell(run), step);
   if (rule == kLossSpike)
     return "a lower optimizer.lr or a longer schedule.warmup; train.on_spike = \"rollback\" goes "
            "back and passes the data over";

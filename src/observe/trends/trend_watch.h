@@ -21,8 +21,9 @@ struct Limits {
   Limit norm_jump, dead_layer, saturation, nan, loss_spike;
 };
 
-// What to do about an alert, in a sentence; "" of a rule that there is not.
-std::string_view advice_on(std::string_view rule);
+// What to do about an alert of the run in that folder, raised in the step, counted from 0, in a
+// sentence; "" of a rule that there is not.
+std::string advice_on(std::string_view rule, const std::string& run, std::int64_t step);
 
 // Says what is unusual, by what it was told before: the same steps and looks give the same alerts,
 // whoever tells them. An alert is raised once, when what it tells of begins.
