@@ -125,9 +125,9 @@ def make_packs(aloft, out):
     return {f"{a} / {b}": (out / f"{a}.zip", out / f"{b}.zip") for a, b in pairs}
 
 
-def print_row(judge, pair, theirs, ours, joined, same, listed, other):
-    print(f"{judge:10} {pair:46} {theirs:8} {ours:7} {joined:7} {same + listed + other:8} {same:7} {listed:7} {other:5}",
-          flush=True)
+def print_row(judge, pair, theirs, ours, joined, same, listed, other, words="", alone="", elsewhere=""):
+    print(f"{judge:10} {pair:46} {theirs:8} {ours:7} {joined:7} {alone:6} {elsewhere:8} {same + listed + other:8} "
+          f"{same:7} {words:7} {listed:7} {other:5}", flush=True)
 
 
 def main(aloft, out=None):
@@ -138,13 +138,17 @@ def main(aloft, out=None):
     out = Path(out).resolve()
     out.mkdir(parents=True, exist_ok=True)
     listed, other = [], []
-    print(f"{'judge':10} {'pair':46} {'msprobe':>8} {'here':>7} {'joined':>7} {'figures':>8} {'equal':>7} {'listed':>7} "
-          f"{'not':>5}", flush=True)
+    print(f"{'judge':10} {'pair':46} {'msprobe':>8} {'here':>7} {'joined':>7} {'alone':>6} "
+          f"{'another':>8} {'figures':>8} {'equal':>7} {'words':>7} {'listed':>7} {'not':>5}", flush=True)
     for pair, (npu, bench) in make_dumps(aloft, out).items():
-        theirs, ours, joined, columns = probe_compare.compared(aloft, MSPROBE, npu, bench)
-        print_row("compare", pair, theirs, ours, joined, sum(c.same for c in columns.values()),
-                  sum(len(c.listed) for c in columns.values()), sum(len(c.other) for c in columns.values()))
-        for column, c in columns.items():
+        found = probe_compare.compared(aloft, MSPROBE, npu, bench)
+        columns = found.columns.values()
+        print_row("compare", pair, found.theirs, found.ours, len(found.joined), sum(c.same for c in columns),
+                  sum(len(c.listed) for c in columns), sum(len(c.other) for c in columns),
+                  sum(c.words for c in columns), len(found.alone), len(found.elsewhere))
+        for name, here, there in found.elsewhere:  # ours finds partners by structure that msprobe does not look for
+            (listed if there == "N/A" else other).append((pair, f"{name}: Bench Name", here, there))
+        for column, c in found.columns.items():
             for to, some in ((listed, c.listed), (other, c.other)):
                 to += [(pair, f"{name}: {column}", a, b) for name, a, b in some]
     for pair, packs in make_packs(aloft, out).items():
