@@ -79,8 +79,8 @@ OF_MODULE = re.compile(r"Module\.(.*)\.\w+\.((?:forward|backward|parameters_grad
 
 def renamed(source, theirs, folder):
     """`source`, a dump of ours, in `folder`, its modules called as in `theirs`: msprobe finds partners by name alone,
-    so that figures of ours beside its own are compared only so. Paths below `transformer.` and classes differ. Not of what
-    one of them alone has."""
+    so that figures of ours beside its own are compared only so. Paths below `transformer.` and classes differ. Not of
+    what one of them alone has."""
     their_names = {}
     for name in json.loads(theirs.read_text())["data"]:
         if found := OF_MODULE.fullmatch(name):
