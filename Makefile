@@ -4,7 +4,7 @@ JOBS := $(shell nproc)
 NINJA = cmake --build --preset
 PREFIX ?= /usr/local
 
-.PHONY: build demo docs test bench lint format asan tsan avx2 fuzz faults put_back results install clean configure configure_all
+.PHONY: build demo docs test bench lint format asan tsan avx2 fuzz faults put_back results judge install clean configure configure_all
 
 build: configure  ## the program, build/bin/aloft, and the library: all that is installed
 	$(NINJA) rel --target aloft -j $(JOBS)
@@ -23,6 +23,9 @@ bench: configure_all  ## tools/bench names its parts
 results: configure  ## most of an hour: the figures of docs/results.md
 	$(NINJA) rel --target aloft example_lenet -j $(JOBS)
 	tools/results
+
+judge: build  ## about 10 GB from PyPI, once: all that the outside judges say (tools/judge/README.md)
+	tools/judge/run
 
 lint: configure_all
 	tools/setup lint

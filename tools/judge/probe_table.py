@@ -9,6 +9,7 @@ Run by a Python that has torch, safetensors and PyPI's mindstudio-probe 26.2, wh
 """
 import json
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -74,6 +75,32 @@ def run(*words, right=(0,), cwd=None):
         sys.exit(f"{' '.join(map(str, words))} ends with {done.returncode}:\n{done.stderr[-2000:]}")
 
 
+# Names of a module's records, which both programs write, with its class between path and direction.
+OF_MODULE = re.compile(r"Module\.(.*)\.\w+\.((?:forward|backward|parameters_grad)(?:\.\d+)?)")
+
+
+def renamed(source, theirs, folder):
+    """`source`, a dump of ours, in `folder`, its modules called as in `theirs`: msprobe finds partners by name alone,
+    so that figures of ours beside its own are compared only so. Paths below `transformer.` and classes differ. Not of
+    what one of them alone has."""
+    their_names = {}
+    for name in json.loads(theirs.read_text())["data"]:
+        if found := OF_MODULE.fullmatch(name):
+            their_names[found[1].removeprefix("transformer."), found[2].split(".")[0]] = name
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(source.parent, folder)
+    names = {}
+    for name in json.loads(source.read_text())["data"]:
+        found = OF_MODULE.fullmatch(name)
+        if found and (found[1], found[2].split(".")[0]) in their_names:
+            names[name] = their_names[found[1], found[2].split(".")[0]]
+    for file in ("dump.json", "construct.json", "stack.json"):
+        text = (folder / file).read_text()
+        for name, to in names.items():
+            text = text.replace(f'"{name}"', f'"{to}"')
+        (folder / file).write_text(text)
+
+
 def dump_of(folder):
     [path] = Path(folder).rglob("dump.json")
     return path
@@ -114,9 +141,11 @@ def make_dumps(aloft, out):
     for name in ("right", "right-tensor"):
         for sign, value in (("plus", math.inf), ("minus", -math.inf)):
             give_infinity(out / name, out / f"{name}-{sign}-inf", value)
+    renamed(dump_of(out / "ours"), dump_of(out / "right"), out / "ours-renamed")
     pairs = (("right-plus-inf", "right-minus-inf"), ("right-tensor-plus-inf", "right-tensor-minus-inf"),
              ("scaled", "right"), ("bfloat16", "right"), ("scaled-mix", "right-mix"), ("scaled-md5", "right-md5"),
-             ("scaled-tensor", "right-tensor"), ("ours", "right"), ("ours-stackless", "right"), ("right", "ours"),
+             ("scaled-tensor", "right-tensor"), ("ours", "right"),
+             ("ours-renamed", "right"), ("right", "ours-renamed"), ("ours-stackless", "right"), ("right", "ours"),
              ("ours", "ours-bf16"), ("ours-mix", "ours-mix"), ("ours-tensor", "right-tensor"),
              ("ours-md5-bf16", "ours-md5"), ("ours-md5", "right-md5"), ("right-md5", "ours-md5"))
     return {f"{a} / {b}": (dump_of(out / a), dump_of(out / b)) for a, b in pairs}
@@ -149,9 +178,9 @@ def make_packs(aloft, out):
     return {f"{a} / {b}": (out / f"{a}.zip", out / f"{b}.zip") for a, b in pairs}
 
 
-def print_row(judge, pair, theirs, ours, joined, same, listed, other):
-    print(f"{judge:10} {pair:46} {theirs:8} {ours:7} {joined:7} {same + listed + other:8} {same:7} {listed:7} {other:5}",
-          flush=True)
+def print_row(judge, pair, theirs, ours, joined, same, listed, other, words="", alone="", elsewhere=""):
+    print(f"{judge:10} {pair:46} {theirs:8} {ours:7} {joined:7} {alone:6} {elsewhere:8} {same + listed + other:8} "
+          f"{same:7} {words:7} {listed:7} {other:5}", flush=True)
 
 
 def main(aloft, out=None):
@@ -162,13 +191,17 @@ def main(aloft, out=None):
     out = Path(out).resolve()
     out.mkdir(parents=True, exist_ok=True)
     listed, other = [], []
-    print(f"{'judge':10} {'pair':46} {'msprobe':>8} {'here':>7} {'joined':>7} {'figures':>8} {'equal':>7} {'listed':>7} "
-          f"{'not':>5}", flush=True)
+    print(f"{'judge':10} {'pair':46} {'msprobe':>8} {'here':>7} {'joined':>7} {'alone':>6} "
+          f"{'another':>8} {'figures':>8} {'equal':>7} {'words':>7} {'listed':>7} {'not':>5}", flush=True)
     for pair, (npu, bench) in make_dumps(aloft, out).items():
-        theirs, ours, joined, columns = probe_compare.compared(aloft, MSPROBE, npu, bench)
-        print_row("compare", pair, theirs, ours, joined, sum(c.same for c in columns.values()),
-                  sum(len(c.listed) for c in columns.values()), sum(len(c.other) for c in columns.values()))
-        for column, c in columns.items():
+        found = probe_compare.compared(aloft, MSPROBE, npu, bench)
+        columns = found.columns.values()
+        print_row("compare", pair, found.theirs, found.ours, len(found.joined), sum(c.same for c in columns),
+                  sum(len(c.listed) for c in columns), sum(len(c.other) for c in columns),
+                  sum(c.words for c in columns), len(found.alone), len(found.elsewhere))
+        # Where msprobe finds none ours goes by structure: counted, and no difference.
+        other += [(pair, f"{name}: Bench Name", here, there) for name, here, there in found.elsewhere if there != "N/A"]
+        for column, c in found.columns.items():
             for to, some in ((listed, c.listed), (other, c.other)):
                 to += [(pair, f"{name}: {column}", a, b) for name, a, b in some]
     for pair, packs in make_packs(aloft, out).items():
