@@ -74,7 +74,7 @@ void OverflowFile::take_up(const ProbeSection& probe, std::int64_t behind) {
   if (!path_exists(path)) return;
   const std::string text = read_file(path, std::uint64_t{1} << 30);
   Json before;  // an entry's keys in their order
-  if (parse_json(text).is_object()) before = Json::parse(text);
+  if (parse_json(text).is_object()) before = nlohmann::ordered_json::parse(text);
   const auto found = before.find("found");
   if (found == before.end() || !found->is_array()) {
     const Path aside = folder_ / (std::string(kOverflowFile) + ".damaged");

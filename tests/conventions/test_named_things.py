@@ -39,6 +39,8 @@ class Known:
         sources = project.files("src") + project.files("include")
         self.code = "\n".join(project.code(p) for p in sources)
         self.words = set(re.findall(r"\w+", self.code))
+        for path in project.files("python", {".py"}):  # what the package offers
+            self.words |= set(re.findall(r"^def (\w+)", project.text(path), re.M))
         # Tests, benches and their programs: names in their sources and in the build, and of files.
         texts = {".cpp", ".h", ".py", ".txt"}
         around = [p for p in project.files("tests", texts) + project.files("bench", texts)

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/folder_lock.h"
+#include "e2e/refusal.h"
 #include "e2e/tiny_gpt.h"
 #include "e2e/training.h"
 #include "nn/linear.h"
