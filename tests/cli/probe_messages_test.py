@@ -124,11 +124,11 @@ class Messages(ProbeTest):
         self.assertIn("such as ", said)
 
     def test_calls_that_a_list_does_not_name(self):
-        self.aloft(*RUN, "calls", "--task", "acc_check")
-        said = self.refused("probe", "acc-check", "calls", "--list", "layr_norm")
+        self.aloft(*RUN, "listed", "--task", "acc_check")
+        said = self.refused("probe", "acc-check", "listed", "--list", "layr_norm")
         self.assertIn("E0885", said)
         self.assertIn('"layer_norm" for "layr_norm"', said)
-        self.assertIn("such as ", self.refused("probe", "acc-check", "calls", "--list", "nosuch"))
+        self.assertIn("such as ", self.refused("probe", "acc-check", "listed", "--list", "nosuch"))
 
     def test_a_recipe_is_no_dump(self):
         self.aloft(*RUN, "beside")

@@ -138,7 +138,7 @@ TEST(Probe, WhatComesFromOutsideRequiresNoGradient) {
     return data[std::string("Module.") + entry + ".forward.0"]["input_args"][0]["requires_grad"];
   };
   EXPECT_EQ(taken("fc.Linear"), false);
-  EXPECT_EQ(taken(".Net"), false);        // the same value
+  EXPECT_EQ(taken("Net"), false);         // the same value
   EXPECT_EQ(taken("act.GELU"), true);     // a call gives it
   EXPECT_EQ(taken("head.Linear"), true);  // its backward pass is not seen
   EXPECT_EQ(taken("ids.Table"), false);
