@@ -131,7 +131,7 @@ class Streams(ProgramTest):
 
     def test_results_and_errors_in_one_file_are_not_torn(self):
         with open(self.folder / "both", "ab") as both:
-            subprocess.run([ALOFT, "probe", "run", "tiny.toml", "--out", "torn", "--task", "overflow", "--steps", "16",
+            subprocess.run([ALOFT, "probe", "run", "tiny.toml", "--out", "torn", "--task", "overflow", "--steps", "24",
                             "--set", 'precision={level = "O2:fp16", loss_scale = {kind = "dynamic", init = 16777216}}',
                             "--set", "optimizer.lr=3000"],
                            cwd=self.folder, env=self.environment, stdout=both, stderr=both, timeout=300)
