@@ -443,6 +443,43 @@ TEST(ConfigCheckUnset, WhatAProgramTakesThatIsNotTold) {
   EXPECT_EQ(findings(recipe, {{"x", 1}}).size(), 2u);
 }
 
+std::string of_yaml(const std::string& word) {
+  const Side side = parse_settings("a: " + word, "a.yaml");
+  return value_text(side.settings.at("static").at(0));
+}
+
+// As PyYAML 6.0.4 reads them: of YAML 1.1.
+TEST(ConfigCheckYaml11, NumbersOfYaml11) {
+  for (const auto& [word, value] : {std::pair("017", "15"),
+                                    {"-017", "-15"},
+                                    {"00", "0"},
+                                    {"0_", "0"},
+                                    {"0b11", "3"},
+                                    {"-0b11", "-3"},
+                                    {"1_000", "1000"},
+                                    {"+1_0", "10"},
+                                    {"1_", "1"},
+                                    {"1_0.5_0", "10.5"},
+                                    {"0x1_0", "0x10"},
+                                    {"1:30", "90"},
+                                    {"-1:30", "-90"},
+                                    {"1:00:00", "3600"},
+                                    {"1:3", "63"},
+                                    {"60:30", "3630"},
+                                    {"190:20:30.15", "685230.15"},
+                                    {"1:5.", "65.0"},
+                                    {"0.1", "0.1"},
+                                    {"08.5", "8.5"},
+                                    {"1_000_000_000_000_000_000_000", "1000000000000000000000"}})
+    EXPECT_EQ(of_yaml(word), value) << word;
+  for (const char* word :
+       {"08", "0o17", "1:60", "_1", "0b", "0b2", "1:2:x", "0B1", "9999999999999999999:30"}) {
+    EXPECT_EQ(of_yaml(word), word);
+  }
+  // In quotes they are texts.
+  EXPECT_EQ(of_yaml("'017'"), "017");
+}
+
 NamedTensor matrix(const char* name, std::int64_t rows, std::int64_t columns, bool is_turned,
                    float first) {
   std::vector<float> values(static_cast<std::size_t>(rows * columns));
