@@ -92,12 +92,19 @@ void add_rows(const Section& s, Level level, bool shows_all,
   }
 }
 
-// "weights 3 of 5 alike, 2 on one side alone"
+// "weights 3 of 5 alike and 2 on one side alone"; settings that differ in what changes nothing are
+// no findings, and not alike.
 std::string counts_of(const Section& s) {
   const auto both = std::ranges::count_if(s.findings, &Finding::is_of_both);
-  const auto alike = std::ranges::count_if(
-      s.findings, [](const Finding& f) { return f.is_of_both() && f.level == Level::Pass; });
+  std::ptrdiff_t alike = 0, harmless = 0;
+  for (const Finding& f : s.findings) {
+    if (!f.is_of_both() || f.level != Level::Pass) continue;
+    const bool is_other = !is_of_tensors(s) && !f.advice.empty();
+    ++(is_other ? harmless : alike);
+  }
   std::string text = fmt::format("{} {} of {} alike", s.name, alike, both);
+  if (harmless > 0)
+    text += fmt::format(" ({} other{} nothing)", harmless, harmless == 1 ? " changes" : "s change");
   if (const auto alone = std::ssize(s.findings) - both; alone > 0)
     text += fmt::format(" and {} on one side alone", alone);
   return text;

@@ -3,9 +3,12 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <unordered_map>
 
@@ -29,11 +32,80 @@ bool is_whole(std::string_view word) {
   return !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+bool is_only(std::string_view text, std::string_view of) {
+  return text.find_first_not_of(of) == std::string_view::npos;
+}
+
+std::optional<std::int64_t> whole_in_base(std::string_view digits, int base) {
+  std::int64_t value = 0;
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return value;
+}
+
+// "1:30", minutes and seconds: each part behind the first is below 60, the last may have a
+// fraction.
+std::optional<Json> in_sixties(std::string_view word) {
+  const std::size_t dot = word.find('.');
+  constexpr std::int64_t kMost = std::int64_t{1} << 46;  // times 60 it fits
+  std::int64_t whole = 0;
+  bool is_first = true;
+  for (const std::string_view part : split(word.substr(0, dot), ':')) {
+    const auto value = whole_in_base(part, 10);
+    if (!value || *value < 0 || *value > kMost || whole > kMost) return std::nullopt;
+    if (!is_first && (*value > 59 || part.size() > 2)) return std::nullopt;
+    whole = whole * 60 + *value;
+    is_first = false;
+  }
+  if (dot == std::string_view::npos) return whole;
+  const std::string_view fraction = word.substr(dot + 1);
+  if (!is_only(fraction, "0123456789")) return std::nullopt;
+  const auto below = fraction.empty() ? 0 : parse_double("0." + std::string(fraction));
+  return static_cast<double>(whole) + below.value_or(0);
+}
+
+// Numbers that YAML 1.1 has, and PyYAML reads, beyond those of JSON: 0b11, 017 (octal), 1_000,
+// 1:30. A word that looks like one and is none (08) is a text; nothing: the word is none of these.
+std::optional<Json> of_yaml_1_1(const std::string& word) {
+  const bool is_negative = word.starts_with('-');
+  const std::string_view written =
+      std::string_view(word).substr(is_negative || word.starts_with('+') ? 1 : 0);
+  if (written.empty() || written[0] < '0' || written[0] > '9') return std::nullopt;
+  std::string digits(written);
+  std::erase(digits, '_');
+  const auto with_sign = [&](auto value) { return Json(is_negative ? -value : value); };
+  if (written.starts_with("0b") && digits.size() > 2 && is_only(digits.substr(2), "01")) {
+    const auto value = whole_in_base(std::string_view(digits).substr(2), 2);
+    return value ? with_sign(*value) : Json(word);
+  }
+  const bool has_hex = digits.size() > 2 && is_only(digits.substr(2), "0123456789abcdefABCDEF");
+  if (written.starts_with("0x") && written.size() != digits.size() && has_hex)
+    return (is_negative ? "-" : "") + digits;
+  if (written.size() > 1 && written[0] == '0' && is_only(digits, "0123456789")) {
+    const auto value = whole_in_base(digits, 8);
+    return value ? with_sign(*value) : Json(word);
+  }
+  if (written.find(':') != std::string_view::npos) {
+    const auto value = in_sixties(digits);
+    if (!value) return Json(word);
+    return value->is_number_integer() ? with_sign(value->get<std::int64_t>())
+                                      : with_sign(value->get<double>());
+  }
+  if (written.size() == digits.size() || !is_only(digits, "0123456789.")) return std::nullopt;
+  const std::string number = (is_negative ? "-" : "") + digits;
+  if (const auto whole = parse_int(number)) return Json(*whole);
+  if (is_only(digits, "0123456789")) return Json(number);  // beyond 64 bits
+  if (const auto value = parse_double(number)) return Json(*value);
+  return Json(word);
+}
+
 Json plain(const std::string& word) {
   if (word.empty() || word == "~" || word == "null" || word == "Null" || word == "NULL")
     return nullptr;
   if (word == "true" || word == "True" || word == "TRUE") return true;
   if (word == "false" || word == "False" || word == "FALSE") return false;
+  if (const auto other = of_yaml_1_1(word)) return *other;
   if (const auto whole = parse_int(word)) return *whole;
   if (is_whole(word)) return word;  // beyond 64 bits: a double would round it
   // Infinity and NaN are written with a dot; without one they are words.

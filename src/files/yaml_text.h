@@ -17,9 +17,10 @@ struct YamlError : std::runtime_error {
 
 // The value of the one document: mappings with their keys as texts, in the order of the text; "<<"
 // takes over what a mapping lacks; plain words that are numbers, true, false or null are these
-// (.inf and .nan, which JSON has not, among the numbers; inf is a word), what stands in quotes is
-// text, and so are whole numbers beyond 64 bits; of an empty text null. Throws YamlError for
-// everything else, a second document and a key that comes twice among it, for any bytes.
+// (.inf and .nan, which JSON has not, among the numbers, and what YAML 1.1 has, 017, 1_000, 1:30
+// and 0b11; inf is a word), what stands in quotes is text, and so are whole numbers beyond 64 bits;
+// of an empty text null. Throws YamlError for everything else, a second document and a key that
+// comes twice among it, for any bytes.
 nlohmann::ordered_json parse_yaml(std::string_view text);
 
 }  // namespace aloft

@@ -234,12 +234,21 @@ class CheckConfig(ProgramTest):
 
     def test_what_evaluations_and_checkpoints_decide(self):
         every = "steps = 4\neval_every = 2"
-        self.expect("train.eval_every", "warning", "nothing that is learnt", every)
+        self.expect("train.eval_every", "pass", "nothing that is learnt", every)
         self.expect("train.eval_every", "error", "goes by evaluations", every, '[schedule]\nkind = "plateau"\n',
                     "steps = 4\neval_every = 1")
         every = "steps = 4\ncheckpoint_every = 2"
-        self.expect("train.checkpoint_every", "warning", "nothing that is learnt", every)
+        self.expect("train.checkpoint_every", "pass", "nothing that is learnt", every)
         self.expect("train.checkpoint_every", "error", "set A's train.checkpoint_every", every + '\non_spike = "rollback"')
+
+    def test_what_changes_nothing_is_no_finding(self):
+        """A program's folders, logs and pushes: no error, no warning, not even of --strict; --all lists them."""
+        (self.folder / "mine.yaml").write_text("lr: 1\nout_dir: a\npush_to_hub: false\nddp_timeout: 1800\n")
+        (self.folder / "yours.yaml").write_text("lr: 1\nout_dir: b\npush_to_hub: true\nddp_timeout: 3600\n")
+        said = self.check("mine.yaml", "yours.yaml", "--strict").stdout.decode()
+        self.assertEqual(said, "pass: hyperparameters 1 of 4 alike (3 others change nothing)\n")
+        said = self.check("mine.yaml", "yours.yaml", "--all").stdout.decode()
+        self.assertRegex(" ".join(said.split()), "pass out_dir a b nothing that is learnt depends on it")
 
     def test_a_group_that_one_recipe_alone_has(self):
         group = '[[optimizer.groups]]\nparameters = ["wte.*"]\nlr = 1e-4\n'

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <span>
+#include <tuple>
 
 #include "base/error.h"
 #include "observe/config_check/checks.h"
@@ -124,6 +126,39 @@ TEST(ConfigCheckPython, WhatIsNotClosedIsRefused) {
   EXPECT_EQ(refusal("\xef\xbb\xbf"
                     "a = 1\r\n"),
             "");
+}
+
+// An example's length is data.length where a recipe says it; its model may have a longer context.
+TEST(ConfigCheckLengths, ARecipesLengthIsWhatProgramsCallABlock) {
+  const Settings recipe = {of_recipe("model.context", 1024), of_recipe("data.length", 512)};
+  for (const char* key : {"block_size", "seq_length", "max_seq_length", "cutoff_len"}) {
+    const std::vector<Finding> all = findings(recipe, {{key, 512}});
+    ASSERT_EQ(all.size(), 2u) << key;
+    EXPECT_EQ(all[1].b_name, key);
+    EXPECT_EQ(all[1].level, Level::Pass) << key;
+    EXPECT_EQ(findings(recipe, {{key, 1024}}).at(1).level, Level::Error) << key;
+    // Without it examples are as long as the context.
+    const Settings whole = {of_recipe("model.context", 1024), of_recipe("data.length", 0)};
+    EXPECT_EQ(findings(whole, {{key, 1024}}).at(0).b_name, key);
+    EXPECT_EQ(findings(whole, {{key, 512}}).at(0).level, Level::Error) << key;
+  }
+  EXPECT_EQ(findings(recipe, {{"n_positions", 1024}}).at(0).b_name, "n_positions");
+}
+
+// What a model's folder says is not missing on a side that names the same model.
+TEST(ConfigCheckModels, TheFolderThatTheOtherSideNamesToo) {
+  Setting layers = of_recipe("model.layers", 12);
+  layers.place = "/models/gpt2/config.json";
+  const Settings recipe = {of_recipe("model.init", "/models/gpt2"), layers};
+  for (const auto& [name, level, count] : {std::tuple("/models/gpt2", Level::Pass, 1u),
+                                           {"openai-community/gpt2", Level::Warning, 1u},
+                                           {"models/gpt2/", Level::Warning, 1u},
+                                           {"gpt2-large", Level::Error, 2u}}) {
+    const std::vector<Finding> all = findings(recipe, {{"model_name_or_path", name}});
+    ASSERT_EQ(all.size(), count) << name;
+    EXPECT_EQ(all[0].level, level) << name;
+    EXPECT_EQ(all[0].matched, "synonym") << name;
+  }
 }
 
 TEST(ConfigCheckSchedules, NamesOfOtherPrograms) {
@@ -419,6 +454,88 @@ TEST(ConfigCheckUnset, WhatAProgramTakesThatIsNotTold) {
   // Of a program that nobody knows, nothing is known.
   EXPECT_EQ(findings(recipe, {{"x", 1}})[0].advice, "B does not say it: check what it is there");
   EXPECT_EQ(findings(recipe, {{"x", 1}}).size(), 2u);
+}
+
+std::string of_yaml(const std::string& word) {
+  const Side side = parse_settings("a: " + word, "a.yaml");
+  return value_text(side.settings.at("static").at(0));
+}
+
+// As PyYAML 6.0.4 reads them: of YAML 1.1.
+TEST(ConfigCheckYaml11, NumbersOfYaml11) {
+  for (const auto& [word, value] : {std::pair("017", "15"),
+                                    {"-017", "-15"},
+                                    {"00", "0"},
+                                    {"0_", "0"},
+                                    {"0b11", "3"},
+                                    {"-0b11", "-3"},
+                                    {"1_000", "1000"},
+                                    {"+1_0", "10"},
+                                    {"1_", "1"},
+                                    {"1_0.5_0", "10.5"},
+                                    {"0x1_0", "0x10"},
+                                    {"1:30", "90"},
+                                    {"-1:30", "-90"},
+                                    {"1:00:00", "3600"},
+                                    {"1:3", "63"},
+                                    {"60:30", "3630"},
+                                    {"190:20:30.15", "685230.15"},
+                                    {"1:5.", "65.0"},
+                                    {"0.1", "0.1"},
+                                    {"08.5", "8.5"},
+                                    {"1_000_000_000_000_000_000_000", "1000000000000000000000"}})
+    EXPECT_EQ(of_yaml(word), value) << word;
+  for (const char* word :
+       {"08", "0o17", "1:60", "_1", "0b", "0b2", "1:2:x", "0B1", "9999999999999999999:30"}) {
+    EXPECT_EQ(of_yaml(word), word);
+  }
+  // In quotes they are texts.
+  EXPECT_EQ(of_yaml("'017'"), "017");
+}
+
+NamedTensor matrix(const char* name, std::int64_t rows, std::int64_t columns, bool is_turned,
+                   float first) {
+  std::vector<float> values(static_cast<std::size_t>(rows * columns));
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c)
+      values[static_cast<std::size_t>(is_turned ? c * rows + r : r * columns + c)] =
+          first + static_cast<float>(r * columns + c);
+  const std::vector<std::int64_t> shape =
+      is_turned ? std::vector{columns, rows} : std::vector{rows, columns};
+  return {name, facts_of(DType::F32, shape, std::as_bytes(std::span(values)))};
+}
+
+// nanoGPT's checkpoint has linear layers and its head, transformers' folder of the same weights
+// projections as [in, out] and a tied head that is not there.
+TEST(ConfigCheckWeights, ACheckpointBesideItsConversion) {
+  const auto section = [](bool is_square_turned, bool is_wide_turned, float head) {
+    Side own, folder;
+    own.weights = {{0,
+                    0,
+                    {matrix("_orig_mod.transformer.h.0.c_attn.weight", 6, 2, false, 1),
+                     matrix("_orig_mod.transformer.h.0.c_proj.weight", 2, 2, false, 50),
+                     matrix("_orig_mod.transformer.wte.weight", 3, 2, false, 70),
+                     matrix("_orig_mod.lm_head.weight", 3, 2, false, head)}}};
+    folder.weights = {{0,
+                       0,
+                       {matrix("transformer.h.0.c_attn.weight", 6, 2, is_wide_turned, 1),
+                        matrix("transformer.h.0.c_proj.weight", 2, 2, is_square_turned, 50),
+                        matrix("transformer.wte.weight", 3, 2, false, 70)}}};
+    folder.weights[0].tensors[0].is_turned = folder.weights[0].tensors[1].is_turned = true;
+    folder.weights[0].tensors[2].is_turned = false;
+    const Section s = check_weights(own, folder);
+    EXPECT_EQ(check_weights(folder, own).level(), s.level());
+    return s;
+  };
+  EXPECT_EQ(section(true, true, 70).level(), Level::Pass);
+  EXPECT_EQ(section(true, true, 71).level(), Level::Warning);  // a head of its own
+  // A square one that the conversion has forgotten.
+  const Section forgotten = section(false, true, 70);
+  EXPECT_EQ(forgotten.level(), Level::Error);
+  EXPECT_EQ(forgotten.findings.at(0).level, Level::Pass);
+  EXPECT_NE(forgotten.findings.at(1).advice.find("should be its transpose"), std::string::npos);
+  // Where none that shows it is turned, a transposed one is an error as elsewhere.
+  EXPECT_EQ(section(true, false, 70).findings.at(1).level, Level::Error);
 }
 
 }  // namespace

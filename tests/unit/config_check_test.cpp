@@ -188,7 +188,7 @@ TEST(ConfigCheck, SettingsHaveLevels) {
   EXPECT_EQ(finding(s, "lr").level, Level::Error);
   EXPECT_NE(finding(s, "lr").advice.find("lr"), std::string::npos);
   EXPECT_EQ(finding(s, "seed").level, Level::Pass);
-  EXPECT_EQ(finding(s, "save_dir").level, Level::Warning);
+  EXPECT_EQ(finding(s, "save_dir").level, Level::Pass);
   EXPECT_EQ(finding(s, "beta").level, Level::Warning);
   EXPECT_THROW(finding(s, "gamma"), std::out_of_range);  // a default that one side alone has
   EXPECT_EQ(s.level(), Level::Error);

@@ -54,6 +54,8 @@ std::string_view perhaps_harmless(const Setting& s) {
   return it == std::end(kPerhaps) ? "" : it->advice;
 }
 
+constexpr std::string_view kNothing = "nothing that is learnt depends on it";
+
 // Whether what a run learns goes by its evaluations: a rate that falls where losses do not, the
 // best of the models kept.
 bool follows_evaluations(const std::vector<Setting>& settings) {
@@ -75,6 +77,19 @@ bool is_of_data(const Setting& s) {
   return s.is_harmless == true && s.key.starts_with("data.") && s.key != "data.cache";
 }
 
+// Whether two settings name what a model is taken from: a folder, or a model of a hub.
+bool names_models(const SettingPair& p) {
+  return p.a && p.b && common_name(p.a->key) == "model_name_or_path" &&
+         common_name(p.b->key) == "model_name_or_path";
+}
+
+// "gpt2" of "models/gpt2/" and "openai-community/gpt2".
+std::string model_called(const Setting& s) {
+  std::string text = value_text(s);
+  while (text.ends_with('/')) text.pop_back();
+  return text.substr(text.rfind('/') + 1);
+}
+
 // Two sides' settings of one file, and what bears on the meaning of each of them.
 struct Context {
   std::string file;
@@ -82,7 +97,8 @@ struct Context {
   bool has_batches = false;  // both sides': they say what the data is
   bool are_recipes = false;  // both: what is not there is not so
   std::optional<std::int64_t> update =
-      {};  // how many examples an update has, on both sides as many
+      {};                  // how many examples an update has, on both sides as many
+  std::string model = {};  // the folder of one, where the other side names the same model
 };
 
 // How many examples an update has, over its micro-batches; nothing where a side does not say it.
@@ -124,7 +140,7 @@ std::string why_harmless(const SettingPair& p, const Context& c) {
     if (is_of_data(*s) && !c.has_batches) return "";
   }
   if (is_of_data(*p.a) || is_of_data(*p.b)) return "the batches that come of it are compared";
-  return "nothing that is learnt depends on it";
+  return std::string(kNothing);
 }
 
 std::string advice_of(const SettingPair& p, const std::string& x, const std::string& y,
@@ -198,7 +214,13 @@ Finding finding_of(const SettingPair& p, const Context& c) {
     return f;
   }
   if (same_value(*p.a, *p.b)) return f;
+  if (names_models(p) && model_called(*p.a) == model_called(*p.b)) {
+    f.level = Level::Warning;
+    f.advice = "called alike: see that they are the same weights, with the same config.json";
+    return f;
+  }
   f.advice = why_harmless(p, c);
+  if (f.advice == kNothing) return f;
   if (c.update && says_how_it_is_cut(p))
     f.advice =
         std::to_string(*c.update) +
@@ -226,6 +248,7 @@ std::optional<Finding> finding_of_one(const SettingPair& p, const Context& c,
                                       const std::vector<Setting>& b) {
   const Setting& s = p.a ? *p.a : *p.b;
   if (!s.decided_by.empty() || is_none(s)) return std::nullopt;
+  if (!c.model.empty() && s.place.starts_with(c.model + "/")) return std::nullopt;
   const auto other = default_of(p.a ? b : a, s);
   bool is_same = false;
   if (other) {
@@ -299,6 +322,9 @@ Section check_settings(const Side& a, const Side& b) {
     for (const SettingPair& p : pairs)
       if (p.a && p.b)
         for (const Setting* const s : {p.a, p.b}) said.insert(s->decided_by);
+    for (const SettingPair& p : pairs)
+      if (names_models(p) && model_called(*p.a) == model_called(*p.b))
+        c.model = value_text(p.a->key == "model.init" ? *p.a : *p.b);
     for (const SettingPair& p : pairs)
       if (p.a && p.b)
         section.findings.push_back(finding_of(p, c));

@@ -60,6 +60,10 @@ std::string what_differs(const NamedTensor& of_a, const NamedTensor& of_b) {
   const TensorFacts &a = of_a.facts, &b = of_b.facts;
   if (a.hashes && b.hashes) switch (likeness(a, b)) {
       case Likeness::Same:
+        // A square one that was not turned with the others.
+        if (a.hashes->ordered != a.hashes->transposed && of_a.is_turned && of_b.is_turned &&
+            of_a.is_turned != of_b.is_turned)
+          return "B's lies as A's does, and should be its transpose";
         return "";
       case Likeness::Transposed:
         return "B's is A's transposed";
@@ -178,6 +182,33 @@ std::string place_text(const StepTensors& s, const std::string& name) {
   return fmt::format("step {}, {}{}", s.step, text, name);
 }
 
+// Of a folder is known which projections lie as [in, out], of a file that torch has saved it is
+// not. Where all of them that are no square are turned, the file lies the other way as a whole.
+void settle_how_they_lie(std::vector<NamedTensor>& open, const std::vector<NamedTensor>& known) {
+  std::vector<std::size_t> others;  // in `open`, what is turned in `known`
+  bool is_turned = false;
+  for (const TensorPair& p : pair_tensors(open, known, false)) {
+    if (!p.a || !p.b || p.b->is_turned != true || p.a->is_turned) continue;
+    others.push_back(static_cast<std::size_t>(p.a - open.data()));
+    const std::vector<std::int64_t>& shape = p.b->facts.shape;
+    if (shape.size() != 2 || shape[0] == shape[1]) continue;
+    if (p.a->facts.shape != std::vector{shape[1], shape[0]}) return;
+    is_turned = true;
+  }
+  if (!is_turned) return;
+  for (const std::size_t i : others) open[i].is_turned = false;
+}
+
+// The tensor of the same side that a matrix holds the values of, as a tied head does; null: none.
+const NamedTensor* tied_to(const NamedTensor& t, const std::vector<NamedTensor>& side) {
+  const TensorFacts& f = t.facts;
+  if (!f.hashes || f.shape.size() != 2 || f.max == f.min) return nullptr;
+  for (const NamedTensor& other : side)
+    if (&other != &t && other.facts.hashes == f.hashes && other.facts.shape == f.shape)
+      return &other;
+  return nullptr;
+}
+
 struct Words {
   const char* differ;
   bool by_place;
@@ -204,14 +235,18 @@ Section check_tensors(const char* name, const std::vector<StepTensors>& a,
       only(s, true);
       continue;
     }
-    for (const TensorPair& p : pair_tensors(s.tensors, it->second->tensors, words.by_place)) {
+    const std::vector<NamedTensor>& theirs = it->second->tensors;
+    for (const TensorPair& p : pair_tensors(s.tensors, theirs, words.by_place)) {
       Finding f;
       f.matched = p.matched;
       if (p.a) f.a_name = place_text(s, p.a->name), f.a_value = value_text(p.a->facts);
       if (p.b) f.b_name = place_text(s, p.b->name), f.b_value = value_text(p.b->facts);
       if (!p.a || !p.b) {
-        f.level = Level::Warning;
+        const NamedTensor* const tied =
+            words.by_place ? nullptr : tied_to(p.a ? *p.a : *p.b, p.a ? s.tensors : theirs);
+        f.level = tied ? Level::Pass : Level::Warning;
         f.advice = fmt::format("side {} alone has it", p.a ? "A" : "B");
+        if (tied) f.advice += ", with the values of " + tied->name + ": the two are tied";
       } else if (const std::string what = what_differs(*p.a, *p.b); !what.empty()) {
         f.level = Level::Error;
         f.advice = what + ": " + words.differ;
@@ -338,8 +373,14 @@ Section check_batches(const Side& a, const Side& b) {
 }
 
 Section check_weights(const Side& a, const Side& b) {
-  return check_tensors("weights", a.weights, b.weights,
-                       {"load the same checkpoint on both sides", false});
+  std::vector<StepTensors> x = a.weights, y = b.weights;
+  for (StepTensors& s : x)
+    for (StepTensors& t : y) {
+      if (s.step != t.step || s.rank != t.rank) continue;
+      settle_how_they_lie(s.tensors, t.tensors);
+      settle_how_they_lie(t.tensors, s.tensors);
+    }
+  return check_tensors("weights", x, y, {"load the same checkpoint on both sides", false});
 }
 
 }  // namespace aloft::config_check

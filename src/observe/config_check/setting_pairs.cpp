@@ -37,6 +37,19 @@ std::string_view common_name_of_whole(std::string_view key) {
   return key.find('.') == std::string_view::npos ? "" : synonym_of(normal(key));
 }
 
+// How long an example is, of programs that do not say a model's context by that name: of a recipe
+// that says it in data.length that is the other word for it, not the context of its model.
+constexpr std::string_view kLengths[] = {"block_size",  "cutoff_len",     "max_length",
+                                         "max_seq_len", "max_seq_length", "seq_len",
+                                         "seq_length"};
+
+std::string length_of_examples(const Setting& s) {
+  const bool is_said = s.key == "data.length" && s.value.is_number() && s.value > 0;
+  const bool is_word =
+      std::ranges::find(kLengths, std::string_view(last_part(s.key))) != std::end(kLengths);
+  return is_said || is_word ? "data.length" : "";
+}
+
 // Last parts that say nothing without what stands before them.
 constexpr std::string_view kOfTheirParents[] = {"enabled", "kind", "name",
                                                 "params",  "type", "value"};
@@ -71,6 +84,7 @@ class Pairing {
     by("name", [](const Setting& s) { return normal(s.key); });
     by("synonym", [](const Setting& s) { return std::string(common_name_of_whole(s.key)); });
     by("name", [](const Setting& s) { return own_name(s.key); });
+    by("synonym", length_of_examples);
     by("synonym", [](const Setting& s) { return std::string(common_name(s.key)); });
     by_likeness();
     std::vector<SettingPair> all;

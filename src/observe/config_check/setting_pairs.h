@@ -15,9 +15,10 @@ struct SettingPair {
 };
 
 // All settings of both sides, each once: those of `a` in their order, then what `b` has alone. By
-// the whole key, by synonyms of whole keys, by its last part, by synonyms (synonyms.inc), at last
-// by how alike the last parts are; names that differ in digits alone are others. Of last parts that
-// say nothing of themselves (`type`, `enabled`) that before them must be the same, too.
+// the whole key, by synonyms of whole keys, by its last part, by synonyms (synonyms.inc; of a
+// recipe's data.length those of an example's length come first), at last by how alike the last
+// parts are; names that differ in digits alone are others. Of last parts that say nothing of
+// themselves (`type`, `enabled`) that before them must be the same, too.
 std::vector<SettingPair> pair_settings(const std::vector<Setting>& a,
                                        const std::vector<Setting>& b);
 
