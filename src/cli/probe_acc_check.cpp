@@ -10,6 +10,7 @@
 #include "base/output.h"
 #include "base/text.h"
 #include "cli/made_folder.h"
+#include "cli/one_line.h"
 #include "cli/shared_options.h"
 #include "cli/table.h"
 #include "train/acc_check.h"
@@ -49,7 +50,7 @@ std::string table_of_ops(const std::vector<CheckedCall>& calls) {
   std::vector<std::vector<std::string>> rows{
       {"op", "calls", "wrong", "standard", "largest relative error"}};
   for (const auto& [op, of] : ops)
-    rows.push_back({op, std::to_string(of.calls), std::to_string(of.wrong), of.standard,
+    rows.push_back({one_line(op), std::to_string(of.calls), std::to_string(of.wrong), of.standard,
                     fmt::format("{:.2e}", of.worst)});
   return table(rows);
 }
@@ -70,7 +71,7 @@ std::string text_of_unjudged(const CheckedDump& dump) {
   if (without == 0) return "";
   std::vector<std::string> names;
   for (const CheckedDump::Unjudged& u : dump.unjudged)
-    if (names.size() < kMostNames) names.push_back(u.entry);
+    if (names.size() < kMostNames) names.push_back(one_line(u.entry));
   return fmt::format("{} entries, {} of them with a `call`; not judged: {}{}\n",
                      dump.calls.size() + without, dump.calls.size(), join(names, ", "),
                      without > kMostNames ? fmt::format(" and {} more", without - kMostNames) : "");
@@ -84,7 +85,7 @@ ExitCode check(const Options& o) {
   std::size_t wrong = 0;
   for (const CheckedCall& call : calls) {
     if (call.is_passed()) continue;
-    if (wrong++ < 20 && !o.as_json) print_result("{}\n", text_of(call));
+    if (wrong++ < 20 && !o.as_json) print_result("{}\n", one_line(text_of(call)));
   }
   if (o.as_json)
     print_result("{}\n", json_of(dump).dump(1));

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/output.h"
 #include "cli/made_folder.h"
+#include "cli/one_line.h"
 #include "cli/shared_options.h"
 #include "observe/compare/comparison.h"
 #include "observe/compare/steps.h"
@@ -42,11 +43,11 @@ void print_document(const Options& o, const Results& results, const std::string&
 
 void print_text(const Options& o, const Results& results, const std::string& alone) {
   for (const auto& r : results) {
-    print_result("{}\n", r.sentence);
+    print_result("{}\n", one_line(r.sentence));
     if (results.size() == 1) print_talk("  {}\n", r.files.back().string());
   }
   if (results.size() > 1) {
-    print_result("{}\n", aloft::compare::summary_of(results, alone));
+    print_result("{}\n", one_line(aloft::compare::summary_of(results, alone)));
     print_talk("  {}\n", (Path(o.out) / "compare_result.html").string());
   }
 }
@@ -82,18 +83,18 @@ ExitCode compare(const Options& o) {
   if (!o.is_strict) return ExitCode::Ok;
   using Result = aloft::compare::StepResult;
   if (const auto it = std::ranges::find_if(results, &Result::has_divergence); it != results.end())
-    throw DivergedError("E0842", "the two runs are not the same").saw(it->sentence);
+    throw DivergedError("E0842", "the two runs are not the same").saw(one_line(it->sentence));
   const auto is_part = [](const Result& r) { return !r.lacks.empty(); };
   if (const auto it = std::ranges::find_if(results, is_part); it != results.end())
     throw DivergedError("E0842", "the two runs were compared in part")
-        .saw(it->sentence)
+        .saw(one_line(it->sentence))
         .need("dumps of the same passes and calls")
         .advice(
             "make both at the same level, with the same scope, in a step of training or both "
             "without one");
   if (!alone.empty())
     throw DivergedError("E0842", "the two runs were compared in part")
-        .saw("not compared: " + alone)
+        .saw("not compared: " + one_line(alone))
         .need("of each step a dump of both runs")
         .advice("dump the same steps of both, or name the folders of single steps");
   return ExitCode::Ok;

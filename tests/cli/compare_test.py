@@ -373,6 +373,26 @@ class Compare(ProgramTest):
         self.assertEqual(rows["Module.h.0.ln_1.LayerNorm.forward.0.output.0"]["Cosine"], "1")
         self.assertIn("cannot be read", (self.folder / "bad_elements/compare_result.html").read_text())
 
+    def test_names_of_others_neither_colour_the_terminal_nor_make_a_line(self):
+        """A name may hold what a terminal obeys, a line break, or what a program of tables computes."""
+        name, formula = "Functional.evil\x1b[31m\x07\nno divergence.0.forward", "=HYPERLINK(1).x.0.forward"
+        for folder, size in (("evil", 2.0), ("good", 1.0)):
+            tensor = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "requires_grad": False,
+                      **dict.fromkeys(("Max", "Min", "Mean", "Norm"), size)}
+            call = {"input_args": [], "input_kwargs": {}, "output": [tensor]}
+            (self.folder / folder).mkdir()
+            (self.folder / folder / "dump.json").write_text(json.dumps(
+                {"task": "statistics", "level": "L1", "framework": "pytorch", "dump_data_dir": None,
+                 "data": {name: call, formula: call}}))
+        said = self.compare("evil/dump.json", "good/dump.json", "-o", "evil_good", "--strict", exit_code=5)
+        self.assertIn(b"evil\\x1b[31m\\x07\\nno divergence", said.stdout)
+        for text in (said.stdout, said.stderr):
+            self.assertEqual(set(text) & {0x1b, 0x07}, set())
+            self.assertNotRegex(text, rb"(?m)^no divergence")
+        with (self.folder / "evil_good/compare_result.csv").open(newline="") as table:
+            cells = [row[0] for row in csv.reader(table)]
+        self.assertEqual([cell for cell in cells if "HYPERLINK" in cell], ["'" + formula + ".output.0"])
+
     def test_what_is_matched_by_structure_is_said(self):
         text = (self.folder / "right/step0/rank/dump.json").read_text()
         (self.folder / "other_names.json").write_text(text.replace(".mlp.c_fc.", ".mlp.up."))

@@ -17,7 +17,15 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kOurColumns[] = {"Difference", "Difference of", "Allowed", "Max ULP",
                                        "Matched by"};
 
-std::string quoted(const std::string& text) {
+// Whether a program of tables would compute it: a name that somebody else has written.
+bool is_formula(std::string_view cell) {
+  if (cell.empty() || std::string_view("=@+-\t\r").find(cell[0]) == std::string_view::npos)
+    return false;
+  return !parse_double(cell) && lower(cell) != "-inf";
+}
+
+std::string quoted(const std::string& cell) {
+  const std::string text = is_formula(cell) ? "'" + cell : cell;
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string out = "\"";
   for (const char c : text) {
