@@ -374,6 +374,14 @@ nlohmann::ordered_json overflow_changes(const Path& run, const Json& found,
   return added;
 }
 
+namespace {
+// "mul" of "h.0/mul#0", which a fused op computes with others.
+std::string op_in_name(const std::string& name) {
+  const std::size_t begin = name.rfind('/') + 1;  // 0 where there is none
+  return name.substr(begin, name.find_first_of(".#", begin) - begin);
+}
+}  // namespace
+
 nlohmann::ordered_json untried_changes(const Json& first) {
   Json all = Json::array();
   const std::string type = first.value("dtype", ""), op = first.value("op", "");
@@ -384,7 +392,8 @@ nlohmann::ordered_json untried_changes(const Json& first) {
   const PrecisionRecipe plain;  // what the program has beside it, it knows
   if (const std::string module = first.value("module", ""); !module.empty())
     add(wide_layer(plain, module));
-  if (op != "cast") add(denied_op(plain, op));
+  const std::string denied = op == "fused" ? op_in_name(first.value("name", "")) : op;
+  if (denied != "cast" && !denied.empty()) add(denied_op(plain, denied));
   if (type != "torch.float16") return all;
   all.push_back({{"change", "precision.level with \":bf16\" behind the level"},
                  {"means", in_bf16(plain).means}});
