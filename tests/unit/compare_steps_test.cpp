@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dump_records.h"
+#include "files/tensor_files.h"
 #include "observe/compare/comparison.h"
 #include "observe/compare/divergence.h"
 #include "observe/compare/dump_pairs.h"
@@ -465,6 +466,56 @@ TEST_F(CompareSteps, ALossScaleIsTakenOutOfGradientsAndHeldToItsRule) {
   EXPECT_TRUE(is_said(said({scaled, larger}, {scaled, larger})[1], "no divergence"));
   EXPECT_TRUE(is_said(said({scaled, scaled}, {scaled, larger})[1],
                       "loss scale: the loss scale is 1024 against 2048"));
+}
+
+// Elements of gradients are brought to the other run's loss scale, as their figures are: these do
+// not show an order.
+TEST_F(CompareSteps, ElementsOfScaledGradientsAreCompared) {
+  const auto dump = [&](const char* run, double scale, std::vector<float> gradient) {
+    for (float& g : gradient) g *= static_cast<float>(scale);
+    Json data = Step{}.data();
+    Json& record = data["Module.fc.Linear.parameters_grad.0"]["weight"][0];
+    record = tensor({2, 3}, std::sqrt(91.0) * scale);
+    record["Max"] = 6 * scale, record["Min"] = scale, record["Mean"] = 3.5 * scale;
+    record["data_name"] = "gradient.npy";
+    put(run, "step0", data, {{"loss_scale", scale}});
+    const Path folder = folder_ / run / "step0/rank/dump_tensor_data";
+    make_folder(folder);
+    write_npy(folder / "gradient.npy", {DType::F32, {2, 3}, std::as_bytes(std::span(gradient))});
+  };
+  const auto said = [&] {
+    return compare_runs({folder_ / "npu", folder_ / "bench", folder_ / "out", {}})[0].sentence;
+  };
+  dump("npu", 1024, {1, 2, 3, 4, 5, 6}), dump("bench", 1, {1, 2, 3, 4, 5, 6});
+  EXPECT_TRUE(is_said(said(), "no divergence")) << said();
+  dump("npu", 1024, {1, 3, 2, 6, 5, 4});
+  EXPECT_TRUE(is_said(said(), "the gradient of fc.weight")) << said();
+  EXPECT_TRUE(is_said(said(), "element")) << said();
+}
+
+// An update is the difference of two parameters that are stored: beside float64 what float32 has of
+// one that is as small as the parameter's units is off by a part of it.
+TEST_F(CompareSteps, UpdatesAsSmallAsUnitsAreRounded) {
+  const auto step = [](double update, const char* type, double weight = 5) {
+    Json data = Step{.weight = weight, .update = update}.data();
+    data["Module.fc.Linear.parameters_update.0"]["weight"][0] = tensor({4, 4}, update, type);
+    data["Module.fc.Linear.forward.0"]["parameters"]["weight"] = tensor({4, 4}, weight, type);
+    return data;
+  };
+  const auto compared = [&](const Json& npu, const Json& bench) {
+    put("npu", "step0", npu, Json::object()), put("bench", "step0", bench, Json::object());
+    return compare_runs({folder_ / "npu", folder_ / "bench", folder_ / "out", {}})[0].sentence;
+  };
+  const char *const single = "torch.float32", *const wide = "torch.float64";
+  const double update = 1e-6;  // beside 5: 0.6 of it may be rounding, and 0.09 are
+  EXPECT_TRUE(is_said(compared(step(1.09 * update, single), step(update, wide)), "no divergence"));
+  EXPECT_TRUE(is_said(compared(step(update, wide), step(1.09 * update, single)), "no divergence"));
+  EXPECT_TRUE(is_said(compared(step(3 * update, single), step(update, wide)), "update, fc"));
+  // What is much larger is not.
+  EXPECT_TRUE(is_said(compared(step(1.35e-3, single), step(1e-3, wide)), "update, fc"));
+  // A low type that loses its updates is a mistake.
+  EXPECT_TRUE(
+      is_said(compared(step(0, "torch.bfloat16"), step(0.01, "torch.bfloat16")), "update, fc"));
 }
 
 TEST_F(CompareSteps, TheLastMicroBatchIsTheOneThatIsSeen) {

@@ -47,6 +47,8 @@ def is_same(ours, theirs):
     a, b = number(ours), number(theirs)
     if a is None or b is None or math.isnan(a) or math.isnan(b):
         return ours.strip().lower() == theirs.strip().lower() or (ours in NOTHING and theirs in NOTHING)
+    if math.isinf(a) or math.isinf(b):
+        return a == b
     # Ours adds in another order; both print rounded figures.
     return a == b or abs(a - b) <= 1e-6 * max(abs(a), abs(b)) + 1e-11
 
