@@ -58,7 +58,7 @@ void samples(Samples& s) {
   add(true, {9, 4097}, Fill::Normal, 1, "masked, and nothing is", true);
   s.add(A{true}, {{{33}, Fill::Constant, 65504}}, "of f16 the largest").gradient = false;
   s.add(A{true}, {{{1300}, Fill::Constant, 0}}, "zeros").gradient = false;
-  for (const double x : {1e200, 1e-200})  // of f64
+  for (const double x : {1e200, 1e308, 1e-200})  // of f64; of one of them the sum is none, either
     s.add(A{}, {{{33}, Fill::Constant, x}}, "squares that are no doubles").gradient = false;
 }
 
@@ -117,8 +117,10 @@ TensorStatistics statistics_in_double(const HostArray& x, bool masked) {
   s.mean = sum / seen;
   s.norm = std::sqrt(squares);
   const double largest = std::max(std::abs(s.max), std::abs(s.min));
-  if (x.dtype == DType::F64 && seen > 0 && scalar::needs_scaling(s.norm, largest))
-    s.norm = scalar::scaled_norm(std::vector<double>(x.values.begin(), x.values.end()), largest);
+  if (x.dtype != DType::F64 || seen == 0 || !std::isfinite(largest)) return s;
+  const std::vector<double> values(x.values.begin(), x.values.end());
+  if (scalar::needs_scaling(s.norm, largest)) s.norm = scalar::scaled_norm(values, largest);
+  if (!std::isfinite(sum)) s.mean = scalar::scaled_mean(values, seen);
   return s;
 }
 

@@ -1,5 +1,5 @@
-// The L2 norm of doubles whose squares are no doubles, or lose bits: of f64 alone, as no other
-// type has numbers as large or as small.
+// The L2 norm of doubles whose squares are no doubles, or lose bits, and the mean of those whose
+// sum is none: of f64 alone, as no other type has numbers as large or as small.
 #pragma once
 
 #include <cmath>
@@ -24,6 +24,15 @@ inline double scaled_norm(std::span<const double> values, double largest) {
     squares += scaled * scaled;
   }
   return std::ldexp(std::sqrt(squares), exponent);
+}
+
+// Of those that are finite, `count` in number.
+inline double scaled_mean(std::span<const double> values, double count) {
+  constexpr double kScale = 0x1p-64;  // of more elements than any memory holds
+  double sum = 0;
+  for (const double v : values)
+    if (std::isfinite(v)) sum += v * kScale;
+  return sum / count / kScale;
 }
 
 }  // namespace aloft::scalar

@@ -44,7 +44,8 @@ std::vector<std::int64_t> index_of(const std::vector<std::int64_t>& shape, std::
 
 // --- the values that made it
 
-// The element of an operand that the result's element is made of, where there is just one.
+// The element of an operand that the result's element is made of, where there is just one: of a
+// product, or of a sum, there is none, whatever the shapes.
 std::optional<double> element_for(const HostArray& operand, const HostArray& result,
                                   std::int64_t at) {
   if (operand.values.empty() || operand.rank() > result.rank()) return std::nullopt;
@@ -73,20 +74,23 @@ std::optional<double> meant(const OverflowOrigin::Call& call, std::size_t result
   return evaluate_op(*op, call.attrs, call.in)[result][at];
 }
 
-Json values_of(const OverflowOrigin::Call& call) {
-  const HostArray& made = call.out[call.result];
+Json values_of(const OverflowOrigin::Call& call, std::size_t result) {
+  const HostArray& made = call.out[result];
+  const OpDef* const op = find_op(call.op);
+  const bool is_elementwise = op && op->fusion == Fusion::Elementwise;
   std::int64_t at = 0;
   while (at < made.numel() && std::isfinite(static_cast<double>(made[at]))) ++at;
   if (at == made.numel()) return nullptr;
   Json values = {{"index", index_of(made.shape, at)}, {"value", number(made[at])}};
-  if (const auto exact = meant(call, call.result, at)) values["in_double"] = number(*exact);
+  if (const auto exact = meant(call, result, at)) values["in_double"] = number(*exact);
   if (is_float(made.dtype)) values["largest_of_type"] = edges_of(made.dtype).largest;
   values["operands"] = Json::array();
   for (const HostArray& operand : call.in) {
     if (!is_float(operand.dtype) || operand.values.empty()) continue;
     Json one = {{"type", std::string(name_of(operand.dtype)) + Shape::of(operand.shape).str()},
                 {"largest", largest_of(operand)}};
-    if (const auto there = element_for(operand, made, at)) one["there"] = number(*there);
+    if (const auto there = element_for(operand, made, at); there && is_elementwise)
+      one["there"] = number(*there);
     values["operands"].push_back(std::move(one));
   }
   return values;
@@ -318,6 +322,12 @@ bool is_named(const Json& first, const OverflowOrigin::Call& call, const Instruc
   return i.identity == name || std::ranges::find(i.members, name) != i.members.end();
 }
 
+// Of a call that gives several what the file names, if that is not finite.
+std::size_t named_result(const Json& first, const OverflowOrigin::Call& call) {
+  const auto result = first.value("result", call.result);
+  return result < call.out.size() && !is_finite(call.out[result]) ? result : call.result;
+}
+
 std::string joined(const Json& index) {
   std::string text;
   for (const Json& at : index) text += (text.empty() ? "" : ", ") + at.dump();
@@ -364,7 +374,7 @@ nlohmann::ordered_json overflow_changes(const Path& run, const Json& found,
     const bool is_it = is_sure || is_named(first, *call, i, name);
     seen["operands_are_finite"] = is_it;
     if (!is_it) added["origin"] = asked["first"] = described(*call, i);
-    added["values"] = values_of(*call);
+    added["values"] = values_of(*call, is_it ? named_result(first, *call) : call->result);
   } else {
     seen["operands_are_finite"] = false;
   }

@@ -19,13 +19,13 @@ HostArray array_of(const OpEvent& e, const Buffer& buffer, const TensorType& typ
   return a;
 }
 
+}  // namespace
+
 bool is_finite(const HostArray& a) {
   for (std::int64_t i = 0; is_float(a.dtype) && i < a.numel(); ++i)
     if (!std::isfinite(static_cast<double>(a[i]))) return false;
   return true;
 }
-
-}  // namespace
 
 void OverflowOrigin::before(const OpEvent& e) {
   is_of_finite_ = false;

@@ -13,6 +13,9 @@
 
 namespace aloft {
 
+// Whether all elements are; whole numbers are.
+bool is_finite(const HostArray& a);
+
 // Attached to a device while a step is made once, by compiled programs.
 class OverflowOrigin : public Observer {
  public:

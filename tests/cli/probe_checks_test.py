@@ -299,6 +299,12 @@ class Checks(ProgramTest):
         self.assertEqual(values["largest_of_type"], 65504)
         self.assertGreater(abs(values["in_double"]), 1000)
         self.assertTrue(values["operands"])
+        # They are of the result that is named, and a product is of no element of an operand.
+        named = step.get("origin", step["first"])
+        self.assertEqual(len(values["index"]), len(named["shape"]), named["name"])
+        self.assertNotIn(named["op"], ("add", "mul", "cast"))
+        for operand in values["operands"]:
+            self.assertNotIn("there", operand)
         tried = {t["change"].split(" = ")[0]: t for t in step["tried"]}
         self.assertLessEqual({"precision.level", "precision.loss_scale", "precision"}, set(tried))
         # What leaves the call as it was is not offered; nor is a list of ops with a cast, which goes by what it feeds.

@@ -158,6 +158,29 @@ TEST(Accuracy, NoElementOfAProductIsOffByMoreThanItsSumCanLose) {
   EXPECT_FALSE(judged(DType::F64).is_passed);
 }
 
+// Of what is left of a sum that cancels units say nothing: one of few elements may be off by many,
+// by what f32 loses of the terms and no more.
+TEST(Accuracy, UnitsOfWhatCancelsAreNotCounted) {
+  for (const std::size_t elements : {std::size_t{1}, std::size_t{72}}) {
+    std::vector<double> meaning(elements, 2.0), result = meaning, summed(elements, 50.0);
+    const auto passes = [&](DType type) {
+      return accuracy_of(Standard::Ulp, {type, result, meaning, {}, DType::F64, {}, summed, 64})
+          .is_passed;
+    };
+    meaning[0] = 4.3617212e-5, result[0] = meaning[0] + 1.09e-6;
+    EXPECT_TRUE(passes(DType::BF16)) << elements;
+    EXPECT_TRUE(passes(DType::F16)) << elements;
+    EXPECT_TRUE(passes(DType::F32)) << elements;
+    result[0] = meaning[0] + 1e-4;  // more than is usual
+    EXPECT_FALSE(passes(DType::BF16)) << elements;
+    result[0] = -1;
+    for (const DType type : {DType::BF16, DType::F16, DType::F32, DType::F64})
+      EXPECT_FALSE(passes(type)) << elements;
+    meaning[0] = 2, result[0] = 2 + 0x1p-5;  // two units of bf16, and nothing cancels
+    EXPECT_FALSE(passes(DType::BF16)) << elements;
+  }
+}
+
 TEST(Accuracy, BenchmarkAllowsSomeTimesWhatTheTypeLoses) {
   std::vector<double> meaning, benchmark, near, far;
   for (int i = 1; i <= 100; ++i) {

@@ -83,6 +83,51 @@ TEST(CompareElements, EndsOfTypesAreTheSame) {
             "N/A");
 }
 
+// A mask hides what is low; what is too large at the other end is no mask.
+TEST(CompareElements, WhatIsInfiniteAboveIsNotTheLargestNumber) {
+  const auto distance = [](double n, double b, const char* type) {
+    return figures_of({{0, n, 1}, {3}, type}, {{0, b, 1}, {3}, type}).relative_distance;
+  };
+  EXPECT_EQ(distance(kInf, 65504, "torch.float16"), kInf);
+  EXPECT_EQ(distance(65000, kInf, "torch.float16"), kInf);
+  EXPECT_EQ(distance(kInf, 3.39e38, "torch.float32"), kInf);
+  EXPECT_GT(distance(65504, 65000, "torch.float16"), 0.005);
+  EXPECT_EQ(distance(-kInf, -65504, "torch.float16"), 0);
+}
+
+// Squares of float64 may be no doubles.
+TEST(CompareElements, NumbersWhoseSquaresAreNoneAreMeasured) {
+  for (const double size : {1e200, 1.5e307, 1e-200, 1e-300}) {
+    const Elements b{{size, -2 * size, 3 * size}, {3}, "torch.float64"};
+    Elements n = b;
+    EXPECT_EQ(figures_of(n, b).relative_distance, 0) << size;
+    for (double& v : n.values) v *= 1.25;
+    const ElementFigures f = figures_of(n, b);
+    EXPECT_NEAR(f.relative_distance, 0.25, 1e-12) << size;
+    EXPECT_NEAR(f.relative_worst, 0.25, 1e-12) << size;
+    EXPECT_NEAR(f.relative_typical, 0.5 / std::sqrt(14.0 / 3), 0.3) << size;
+    EXPECT_NEAR(f.difference / size, 0.25 * std::sqrt(14), 1e-12) << size;
+    EXPECT_NEAR(f.distance.value_or(0) / size, 0.25 * std::sqrt(14), 1e-12) << size;
+    EXPECT_EQ(f.cosine, 1) << size;
+    n.values = {0, 0, 0};
+    EXPECT_EQ(figures_of(n, b).relative_distance, 1) << size;
+    EXPECT_EQ(figures_of(b, n).relative_distance, 1) << size;
+  }
+  const Elements one{{1e200, 0}, {2}, "torch.float64"}, other{{0, 1e-200}, {2}, one.type};
+  EXPECT_EQ(figures_of(one, other).cosine, 0);
+  EXPECT_EQ(figures_of(one, one).max_absolute, 0);
+}
+
+// msprobe says 1 of any two tensors that are short.
+TEST(CompareElements, DirectionsOfShortTensorsAreTheirs) {
+  const Elements up{{1e-17, 0}, {2}, "torch.float32"}, right{{0, 1e-17}, {2}, up.type};
+  EXPECT_EQ(figures_of(up, right).cosine, 0);
+  EXPECT_EQ(figures_of(up, {{-1e-17, 0}, {2}, up.type}).cosine, -1);
+  EXPECT_EQ(figures_of(up, {{1, 0}, {2}, up.type}).cosine, 1);
+  EXPECT_EQ(figures_of({{0, 0}, {2}, up.type}, {{0, 0}, {2}, up.type}).cosine, 1);
+  EXPECT_EQ(figures_of(up, {{0, 0}, {2}, up.type}).problem, "Nan");
+}
+
 // Heads before positions or behind them, positions before the batch or behind it.
 TEST(CompareElements, AxesThatAreExchangedAreFound) {
   std::vector<double> behind(2 * 3 * 4 * 5), before(behind.size());
@@ -242,6 +287,37 @@ TEST_F(CompareSmall, WhatIsInfiniteInTheSecondRunAloneIsAnError) {
       msprobe_table(pairs, n, Mode::Statistics, [](const RecordPair&) { return nullptr; });
   EXPECT_EQ(t.rows[1][t.column("NormRelativeErr")], "-inf");
   EXPECT_EQ(t.rows[1][t.column("Result")], "error");
+}
+
+// That of the first less the second, as msprobe has it.
+TEST_F(CompareSmall, AnInfiniteDifferenceHasASign) {
+  const auto difference = [&](const Json& ours, const Json& theirs) {
+    const auto result = [](const Json& most) {
+      Json out = tensor({64}, 1);
+      out["Max"] = most;
+      return Json{{"Module.a.Linear.forward.0", forward(tensor({64}, 1), out)}};
+    };
+    const DumpFile n = dump("npu.json", result(ours)), b = dump("bench.json", result(theirs));
+    const Pairs pairs = pair_dumps(n, b, {});
+    const Table t =
+        msprobe_table(pairs, n, Mode::Statistics, [](const RecordPair&) { return nullptr; });
+    EXPECT_EQ(t.rows[1][t.column("Max diff")], t.rows[1][t.column("MaxRelativeErr")]);
+    return t.rows[1][t.column("Max diff")];
+  };
+  for (const double finite : {5.0, 0.0, -3.0}) {
+    EXPECT_EQ(difference(finite, "-inf"), "inf") << finite;
+    EXPECT_EQ(difference(finite, "inf"), "-inf") << finite;
+    EXPECT_EQ(difference("inf", finite), "inf") << finite;
+    EXPECT_EQ(difference("-inf", finite), "-inf") << finite;
+  }
+  EXPECT_EQ(difference("inf", "-inf"), "inf");
+  EXPECT_EQ(difference("-inf", "inf"), "-inf");
+  EXPECT_EQ(difference("inf", "inf"), "0");
+  // What is no number, or is there in one run alone.
+  EXPECT_EQ(difference(true, false), "Diff");
+  EXPECT_EQ(difference(true, true), "0");
+  EXPECT_EQ(difference(nullptr, 1), "Diff");
+  EXPECT_EQ(difference(1, nullptr), "Diff");
 }
 
 }  // namespace

@@ -94,5 +94,27 @@ TEST_F(CompareNotFinite, MasksLieAtTheEndOfTheirType) {
   EXPECT_TRUE(sentence(overflown, others).starts_with("first divergence"));
 }
 
+// msprobe takes the norm of float16 in float16.
+TEST_F(CompareNotFinite, ANormThatOverflowedInItsTypeSaysNoMore) {
+  const auto out = [](const Json& norm, bool is_exact, double mean = 0) {
+    Json t = tensor({1024, 1024}, 1, "torch.float16");
+    t["Max"] = 400, t["Min"] = -400, t["Mean"] = mean, t["Norm"] = norm;
+    if (!is_exact) t.erase("underflowed");
+    return t;
+  };
+  const auto is_same = [&](const Json& npu, const Json& bench) {
+    return sentence(npu, bench).starts_with("no divergence") &&
+           sentence(bench, npu).starts_with("no divergence");
+  };
+  EXPECT_TRUE(is_same(out("inf", false), out(1e5, true)));
+  EXPECT_TRUE(is_same(out("inf", false, 1e-4), out(1e5, true, 1.2e-4)));  // beside 100, nothing
+  EXPECT_FALSE(is_same(out("inf", false), out(6e4, true)));               // which had room
+  EXPECT_FALSE(is_same(out("inf", true), out(1e5, true)));                // made in double
+  Json infinite = out("inf", false);
+  infinite["Max"] = "inf";
+  EXPECT_FALSE(is_same(infinite, out(1e5, true)));
+  EXPECT_FALSE(is_same(out("inf", false, 60), out(1e5, true, 30)));
+}
+
 }  // namespace
 }  // namespace aloft::compare

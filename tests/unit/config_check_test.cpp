@@ -268,6 +268,13 @@ TEST(ConfigCheck, TensorsAreTold) {
   EXPECT_DOUBLE_EQ(*scale_between(a, facts({2, 3}, {2, 4, 6, 8, 10, -12})), 2);
   EXPECT_DOUBLE_EQ(*scale_between(a, facts({2, 3}, {-1, -2, -3, -4, -5, 6})), -1);
   EXPECT_FALSE(scale_between(a, facts({2, 3}, values)).has_value());
+  // Squares, and sums, of f64 may be no doubles.
+  for (const double size : {1e200, 1e308, 1e-200, 1.0}) {
+    const std::vector<double> far = {size, size, 0, size};
+    const TensorFacts f = facts_of(DType::F64, {4}, std::as_bytes(std::span(far)));
+    EXPECT_DOUBLE_EQ(f.mean / size, 0.75) << size;
+    EXPECT_DOUBLE_EQ(f.norm / 2 / size, std::sqrt(0.75)) << size;
+  }
   // An infinity is no number's multiple, and hides that the rest is none.
   const double inf = std::numeric_limits<double>::infinity();
   EXPECT_FALSE(scale_between({inf, 1, 1, 1}, {-inf, 1, 1, 1}).has_value());

@@ -66,6 +66,8 @@ def is_same(ours, theirs):
     if a is None or b is None or math.isnan(a) or math.isnan(b):
         x, y = ours.strip().lower(), theirs.strip().lower()
         return x == y or any(x in words and y in words for words in WORDS)
+    if math.isinf(a) or math.isinf(b):
+        return a == b
     # Ours adds in another order; both print rounded figures.
     return a == b or abs(a - b) <= 1e-6 * max(abs(a), abs(b)) + 1e-11
 

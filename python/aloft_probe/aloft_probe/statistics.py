@@ -22,12 +22,21 @@ UNSIGNED = [getattr(torch, name) for name in ("uint16", "uint32") if hasattr(tor
 HARDLY = [torch.uint64] if hasattr(torch, "uint64") else []
 
 
+def power_near(size):
+    """The power of two at or below a size, as a tensor of float64 where it is; 1 of 0, inf and NaN."""
+    return torch.where(torch.isfinite(size) & (size > 0), torch.ldexp(torch.ones_like(size), torch.frexp(size)[1] - 1), 1)
+
+
 def of_floats(t):
     """f64[10], the numbers of NUMBERS, of a tensor of one of the four types of floats that has elements."""
     normal, largest = NORMAL_AND_LARGEST[t.dtype]
     size = t.abs()
     low, high = torch.aminmax(t)
-    numbers = [high, low, t.mean(dtype=torch.float64), torch.linalg.vector_norm(t, dtype=torch.float64),
+    # Of float64 squares, and sums, may be no numbers: they are made of what is near 1.
+    scale = power_near(torch.maximum(high.abs(), low.abs())) if t.dtype == torch.float64 else 1
+    near = t / scale if t.dtype == torch.float64 else t
+    numbers = [high, low, near.mean(dtype=torch.float64) * scale,
+               torch.linalg.vector_norm(near, dtype=torch.float64) * scale,
                t.isnan().sum(), t.isposinf().sum(), t.isneginf().sum(), (t == 0).sum(),
                ((size > 0) & (size < normal)).sum(), (size == largest).sum()]
     return torch.stack([n.to(torch.float64) for n in numbers])

@@ -177,6 +177,15 @@ class Collector(unittest.TestCase):
         record = self.dump()["data"]["Module.blocks.0.up.Linear.forward.0"]["output"][0]
         self.assertEqual([record["Max"], record["Norm"], record["inf"]], ["inf", "inf", 10])
 
+    def test_float64_has_figures_to_its_ends(self):
+        for values, mean, norm in (([7e-201, 0], 3.5e-201, 7e-201), ([2e305] * 4096, 2e305, 64 * 2e305),
+                                   ([1e308, 0.5e308], 0.75e308, math.sqrt(1.25) * 1e308), ([0, 0], 0, 0), ([5e-324], 5e-324, 5e-324),
+                                   ([math.inf, 1], math.inf, math.inf), ([3, 4], 3.5, 5)):
+            taken = taken_statistics(torch.tensor(values, dtype=torch.float64)).tolist()
+            for got, want in ((taken[2], mean), (taken[3], norm)):
+                if got != want:
+                    self.assertAlmostEqual(got / want, 1, delta=1e-14, msg=values)
+
     def test_complex_numbers_have_the_figures_of_their_magnitudes(self):
         seen = []
         with torch.random.fork_rng():

@@ -35,6 +35,8 @@ TypeLimits limits_of(DType t) {
 // Where products are made of values that the call itself keeps in f16, each of these may be off by
 // the rounding of the smallest numbers: of a sum of 256 of them, at random, by 16 times that.
 constexpr double kInnerRoundings = 16;
+// What products of two bf16 planes leave out of f32.
+constexpr double kPlanes = 0x1p-16;
 
 double rounded(DType t, double v) {
   switch (t) {
@@ -157,7 +159,8 @@ class Judging {
       a_.rmse += off * off;
       a_.mean_ulp += ulps;
       a_.max_ulp = std::max(a_.max_ulp, ulps);
-      over += ulps > limits_.ulp_limit;
+      over += is_float(c_.type) ? off > limits_.ulp_limit * step_at(c_.type, m) + usual_loss(i)
+                                : ulps > limits_.ulp_limit;
       if (off > worst && !is_worst_known_) worst = off, worst_at(i);
     }
     const auto n = static_cast<double>(std::max<std::size_t>(finite, 1));
@@ -198,7 +201,6 @@ class Judging {
   // of two bf16 planes leave out; and the rounding of the result. A share of elements says nothing
   // of how far a single one is off.
   void judge_sums() {
-    constexpr double kPlanes = 0x1p-16;
     const double term = c_.type == DType::F64 ? 0x1p-52 : 0x1p-23;
     const double planes = c_.type == DType::F64 ? 0 : kPlanes;
     const double part = static_cast<double>(c_.terms) * term + planes;
@@ -211,6 +213,15 @@ class Judging {
                              "lose {:.3g}",
                              c_.result[i], c_.meaning[i], c_.terms, most));
     }
+  }
+
+  // What a sum that cancels usually loses, where its terms are rounded in either direction: beside
+  // that the units of what is left say nothing. Of f32 with what products of two planes leave out.
+  double usual_loss(std::size_t i) const {
+    if (i >= c_.summed.size()) return 0;
+    const double root = std::sqrt(static_cast<double>(c_.terms));
+    const double planes = c_.type == DType::F32 ? kPlanes : 0;
+    return (root * (c_.type == DType::F64 ? 0x1p-53 : 0x1p-24) + planes) * c_.summed[i];
   }
 
   void judge_ulps() {

@@ -8,10 +8,13 @@
 #include <span>
 #include <utility>
 
+#include "observe/compare/masks.h"
 #include "observe/compare/noise.h"
 #include "observe/compare/operand_pairs.h"
+#include "observe/compare/overflowed_norm.h"
 #include "observe/compare/repeated.h"
 #include "observe/compare/small_loss.h"
+#include "observe/compare/stored_update.h"
 #include "types/float_step.h"
 
 namespace aloft::compare {
@@ -40,21 +43,6 @@ double apart(double a, double b, double scale) {
   if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
   if (!std::isfinite(a) || !std::isfinite(b) || !(scale > 0)) return kInfinite;
   return std::abs(a - b) / scale;
-}
-
-// A mask of attention: norms of it overflow in some runs, and the rest of it is what can be
-// compared. Values that are large, and no more than that, are none.
-bool is_mask(const Record& r) {
-  return r.min.number && *r.min.number < 0 && is_at_end(*r.min.number, r.type) &&
-         !is_at_end(2 * or_zero(r.max), r.type);
-}
-
-// The same beside a mask: Aloft counts what is -inf, and its figures are those of the rest.
-bool has_counted_mask(const Record& r) {
-  return or_zero(r.minus_inf) > 0 && r.min.number && std::isfinite(*r.min.number);
-}
-bool are_masks_both(const Record& n, const Record& b) {
-  return is_mask(n) ? is_mask(b) || has_counted_mask(b) : has_counted_mask(n) && is_mask(b);
 }
 
 // Elements without a gradient make that of either run longer: it is measured by the longer one.
@@ -398,7 +386,9 @@ class Judge {
     for (Figure* f : {&scaled.max, &scaled.min, &scaled.mean, &scaled.norm})
       if (f->number) *f->number *= factor;
     scaled.hash.clear();
-    return difference_of({&scaled, r.bench}, nullptr, natural);
+    RecordPair with_factor = r;
+    with_factor.factor = factor;
+    return difference_of({&scaled, r.bench}, elements(with_factor), natural);
   }
   static std::string key_of(const std::string& path, std::int64_t call) {
     return path + "#" + std::to_string(call);
@@ -474,7 +464,9 @@ class Judge {
     const Drift* const drift = circumstances_.drift;
     if (r.npu->part == Part::Parameter)
       return stored(m, r) + (drift ? drift->of(*m.entry->npu, *r.npu) : 0);
-    if (r.npu->part == Part::Update) return allowed_update(r);
+    if (r.npu->part == Part::Update)
+      return allowed_update(r) +
+             stored_update(r, other_direction(*m.entry->bench, Direction::Forward));
     return typical(inputs, m.gives ? small_inputs(*m.entry) : 0);
   }
 
@@ -550,7 +542,8 @@ std::optional<Difference> difference_of(const RecordPair& pair, const ElementFig
     d.seen = elements->seen;
     return d;
   }
-  if (auto d = of_figures(n, b, natural)) return d;
+  const InRange in_range(n, b);
+  if (auto d = of_figures(in_range.npu(), in_range.bench(), natural)) return d;
   if (n.hash.empty() || b.hash.empty()) return std::nullopt;
   return Difference{n.hash == b.hash ? 0 : kInfinite, 0, "the hash of the bytes"};
 }

@@ -27,12 +27,13 @@ bool drop_infinities(std::vector<double>& n, std::vector<double>& b) {
   return true;
 }
 
-// Where both stand at the end of their types, on the same side, nothing differs but the types.
+// What masks hold: where both stand at the low end of their types, or one is -inf there, nothing
+// differs but the types. At the other end a number that is too large beside one that is not is
+// another one.
 void drop_ends(std::vector<double>& n, std::vector<double>& b, const Elements& npu,
                const Elements& bench) {
   for (std::size_t i = 0; i < n.size(); ++i)
-    if (is_at_end(n[i], npu.type) && is_at_end(b[i], bench.type) &&
-        std::signbit(n[i]) == std::signbit(b[i]))
+    if (n[i] < 0 && b[i] < 0 && is_at_end(n[i], npu.type) && is_at_end(b[i], bench.type))
       n[i] = b[i] = 0;
 }
 
@@ -48,6 +49,21 @@ std::vector<double> transposed(const std::vector<double>& v, std::int64_t rows,
 
 bool is_transposed(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
   return a.size() == 2 && b.size() == 2 && a[0] == b[1] && a[1] == b[0] && a != b;
+}
+
+double largest_of(const std::vector<double>& values) {
+  double largest = 0;
+  for (const double v : values) largest = std::max(largest, std::abs(v));
+  return largest;
+}
+
+// The power of two that brings numbers of that size near 1 where a double might not hold their
+// squares; else 1.
+double scale_of(double largest) {
+  constexpr int kFar = 300;  // of an exponent
+  if (!(largest > 0) || !std::isfinite(largest)) return 1;
+  const int exponent = std::ilogb(largest);
+  return std::abs(exponent) < kFar ? 1 : std::ldexp(1.0, std::clamp(-exponent, -1000, 1000));
 }
 
 // The square of the distance of two tensors; infinite where one alone is not finite.
@@ -102,7 +118,8 @@ std::vector<double> with_exchanged(const std::vector<double>& v,
   return out;
 }
 
-double rounded(double v) { return std::round(v * 1e12) / 1e12; }  // as msprobe prints them
+// As msprobe prints them; of numbers that large nothing is behind the point.
+double rounded(double v) { return std::abs(v) < 0x1p53 ? std::round(v * 1e12) / 1e12 : v; }
 
 // The coarser of two types; nothing where neither is one of floats.
 std::optional<DType> coarser_of(const Elements& a, const Elements& b) {
@@ -115,13 +132,15 @@ std::optional<DType> coarser_of(const Elements& a, const Elements& b) {
 void measure_distance(ElementFigures& f, const std::vector<double>& n, const std::vector<double>& b,
                       const std::vector<double>& rests) {
   double nn = 0, bb = 0, dd = 0, worst = 0, largest = 0;
+  const double scale = scale_of(std::max(largest_of(n), largest_of(b)));
   std::vector<double> differences;
   differences.reserve(n.size());
   for (std::size_t i = 0; i < n.size(); ++i) {
-    const double d = std::abs(n[i] - b[i] + (rests.empty() ? 0 : rests[i]));
+    const double ours = n[i] * scale, theirs = b[i] * scale;
+    const double d = std::abs(ours - theirs + (rests.empty() ? 0 : rests[i] * scale));
     differences.push_back(d);
-    nn += n[i] * n[i], bb += b[i] * b[i], dd += d * d;
-    worst = std::max(worst, d), largest = std::max(largest, std::abs(b[i]));
+    nn += ours * ours, bb += theirs * theirs, dd += d * d;
+    worst = std::max(worst, d), largest = std::max(largest, std::abs(theirs));
   }
   f.relative_distance = dd == 0 ? 0 : bb > 0 ? std::sqrt(dd / bb) : std::sqrt(dd / nn);
   f.relative_worst = worst == 0 ? 0 : largest > 0 ? worst / largest : 1;
@@ -129,8 +148,8 @@ void measure_distance(ElementFigures& f, const std::vector<double>& n, const std
   std::nth_element(differences.begin(), middle, differences.end());
   const double typical = std::sqrt(bb / static_cast<double>(n.size()));
   f.relative_typical = *middle == 0 ? 0 : bb > 0 ? *middle / typical : 1;
-  f.difference = std::sqrt(dd), f.length = std::sqrt(bb);
-  f.largest_difference = worst, f.largest = largest;
+  f.difference = std::sqrt(dd) / scale, f.length = std::sqrt(bb) / scale;
+  f.largest_difference = worst / scale, f.largest = largest / scale;
 }
 
 // Those of the one less those of the other; empty where neither has any.
@@ -257,12 +276,18 @@ ElementFigures figures_of(const Elements& npu, const Elements& bench, bool may_b
   const std::optional<DType> type = coarser_of(npu, bench);
   const auto is_low = [](const Elements& e) { return unit_of(e.type) >= 0x1p-24; };
   const bool is_in_f32 = is_low(npu) && is_low(bench);
+  // Each has its own: of a direction lengths say nothing.
+  const double n_largest = largest_of(n), b_largest = largest_of(b);
+  const double n_scale = scale_of(n_largest), b_scale = scale_of(b_largest),
+               scale = scale_of(std::max(n_largest, b_largest));
   double dot = 0, nn = 0, bb = 0, dd = 0, worst = 0, relative = 0, ulps = 0;
   std::size_t within_1 = 0, within_5 = 0;
   for (std::size_t i = 0; i < n.size(); ++i) {
     const double d = std::abs(n[i] - b[i] + (rests.empty() ? 0 : rests[i]));
     const double r = relative_error(n[i], b[i], is_in_f32);
-    dot += n[i] * b[i], nn += n[i] * n[i], bb += b[i] * b[i], dd += d * d;
+    const double ours = n[i] * n_scale, theirs = b[i] * b_scale;
+    dot += ours * theirs, nn += ours * ours, bb += theirs * theirs;
+    dd += (d * scale) * (d * scale);
     worst = std::max(worst, d), relative = std::max(relative, r);
     if (type && d > 0) ulps = std::max(ulps, steps_between(*type, n[i], b[i]));
     within_1 += r < 0.001, within_5 += r < 0.005;
@@ -271,14 +296,14 @@ ElementFigures figures_of(const Elements& npu, const Elements& bench, bool may_b
   f.max_absolute = rounded(worst), f.max_relative = rounded(relative);
   if (type) f.max_ulps = ulps;
   if (bench.shape.empty() || npu.shape.empty()) return f;
-  f.distance = std::sqrt(dd);
+  f.distance = std::sqrt(dd) / scale;
   f.thousandth = rounded(static_cast<double>(within_1) / count);
   f.five_thousandths = rounded(static_cast<double>(within_5) / count);
   if (n.size() < 2) return f;
-  constexpr double kNothing = 0x1p-52;
-  if (std::sqrt(nn) <= kNothing && std::sqrt(bb) <= kNothing)
+  // msprobe takes what is shorter than 2^-52 for nothing, whatever the two are.
+  if (nn == 0 && bb == 0)
     f.cosine = 1;
-  else if (std::sqrt(nn) > kNothing && std::sqrt(bb) > kNothing)
+  else if (nn > 0 && bb > 0)
     f.cosine = rounded(dot / (std::sqrt(nn) * std::sqrt(bb)));
   else
     f.problem = "Nan";

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <span>
 
@@ -64,15 +65,26 @@ std::string grad_text(const Record& r) {
   return r.requires_grad ? (*r.requires_grad ? "True" : "False") : kNone;
 }
 
+// A truth value, a word, or nothing, as msprobe has it of what only one of the runs has.
+bool is_no_number(const Figure& f) { return !f.number || f.text == "True" || f.text == "False"; }
+bool is_device(const std::string& text) {
+  const std::string t = lower(text);
+  return std::ranges::any_of(std::array{"npu", "cpu", "cuda"},
+                             [&](const char* name) { return t.find(name) != std::string::npos; });
+}
+
 // A difference of statistics and its size beside the second's, as msprobe words them.
 std::pair<std::string, std::string> difference_text(const Figure& n, const Figure& b) {
   if (n.text == b.text) return {"0", "0"};
-  if (!n.number || !b.number) return {kNone, kNone};
+  if (n.text == kNone || b.text == kNone) return {kNone, kNone};
+  if (is_no_number(n) || is_no_number(b)) {
+    const char* const word = is_device(n.text) && is_device(b.text) ? kNone : "Diff";
+    return {word, word};
+  }
   const double x = *n.number, y = *b.number;
   if (std::isnan(x) || std::isnan(y)) return {"Nan", "Nan"};
   if (std::isinf(x) || std::isinf(y)) {
-    const char* const sign =
-        std::isinf(x) == std::signbit(x) || (!std::isinf(x) && y > 0) ? "-inf" : "inf";
+    const char* const sign = x < y ? "-inf" : "inf";
     return {sign, sign};
   }
   return {shortest(x - y), y == 0 ? "inf" : shortest(std::abs((x - y) / y * 100)) + "%"};

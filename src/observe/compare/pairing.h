@@ -19,6 +19,7 @@ struct RecordPair {
   // of what functions do where), "fused" (one module and several), "synonym" (of another
   // framework's parameters) or "size" (at another place of the call); "" of none.
   std::string_view matched_by = {};
+  double factor = 1;  // by which the first run's elements are multiplied when they are looked at
   // Whether both have as many elements; a weight may lie transposed, a batch be folded.
   bool has_same_size() const;
 };

@@ -102,15 +102,38 @@ Elements read_tensor_file(const Path& file, const std::string& type,
 
 const ElementFigures* TensorReader::figures(const RecordPair& pair) {
   if (!pair.npu || !pair.bench) return nullptr;
-  const auto known = known_.find(pair.npu);
+  const std::pair key(pair.npu, pair.factor);
+  const auto known = known_.find(key);
   if (known != known_.end()) return known->second.get();
-  std::unique_ptr<ElementFigures>& figures = known_[pair.npu];
+  if (pair.factor != 1) {  // a file that cannot be read is said once
+    RecordPair as_it_is = pair;
+    as_it_is.factor = 1;
+    const ElementFigures* const plain = figures(as_it_is);
+    if (!plain || !plain->unreadable.empty()) return plain;
+  }
+  std::unique_ptr<ElementFigures>& figures = known_[key];
   const Path ours = npu_.elements_of(*pair.npu), theirs = bench_.elements_of(*pair.bench);
   // Of a dump that was moved without its folder of elements the statistics are left.
   if (!ours.empty() && !theirs.empty() && path_exists(ours.parent_path()) &&
       path_exists(theirs.parent_path()))
     figures = std::make_unique<ElementFigures>(compared(pair, ours, theirs));
   return figures.get();
+}
+
+bool TensorReader::may_be_turned(const RecordPair& pair) {
+  if (pair.npu->part == Part::Output) return false;
+  if (pair.npu->part != Part::Input) return true;
+  if (pair.npu->shape.size() != 2) return false;
+  if (!matrices_) {
+    matrices_.emplace();
+    for (const DumpFile* const dump : {&npu_, &bench_})
+      for (const Entry& e : dump->entries)
+        for (const Record& r : e.records)
+          if (r.part == Part::Parameter && r.shape.size() == 2) matrices_->push_back(&r);
+  }
+  return std::ranges::any_of(*matrices_, [&](const Record* r) {
+    return is_same_value(*r, *pair.npu) || is_same_value(*r, *pair.bench);
+  });
 }
 
 ElementFigures TensorReader::compared(const RecordPair& pair, const Path& ours,
@@ -124,8 +147,9 @@ ElementFigures TensorReader::compared(const RecordPair& pair, const Path& ours,
       why = why_of(e);
       unreadable_.push_back({sides[i].first->name, *sides[i].second, why});
     }
-  const bool is_of_parameter = pair.npu->part != Part::Input && pair.npu->part != Part::Output;
-  if (why.empty()) return figures_of(elements[0], elements[1], is_of_parameter);
+  if (pair.factor != 1)
+    for (double& v : elements[0].values) v *= pair.factor;
+  if (why.empty()) return figures_of(elements[0], elements[1], may_be_turned(pair));
   ElementFigures none;
   none.problem = "unreadable";
   none.unreadable = why;

@@ -3,7 +3,9 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "observe/compare/dump_file.h"
@@ -31,9 +33,14 @@ class TensorReader {
 
  private:
   ElementFigures compared(const RecordPair& pair, const Path& ours, const Path& theirs);
+  // Whether runs may keep it in either layout: a parameter, its gradient or update, or what an op
+  // takes that is one.
+  bool may_be_turned(const RecordPair& pair);
 
   const DumpFile &npu_, &bench_;
-  std::map<const Record*, std::unique_ptr<ElementFigures>> known_;  // by the first run's record
+  std::optional<std::vector<const Record*>> matrices_;  // parameters of both, once one asks
+  // By the first run's record, and what it is multiplied by.
+  std::map<std::pair<const Record*, double>, std::unique_ptr<ElementFigures>> known_;
   std::vector<Unreadable> unreadable_;
 };
 

@@ -70,6 +70,10 @@ std::vector<double> numbers(DType type, std::span<const std::byte> bytes) {
 
 }  // namespace
 
+// Powers of two, which round nothing: what is beyond kLarge, or below its inverse, is scaled before
+// it is squared.
+constexpr double kLarge = 0x1p500, kSquareScale = 0x1p600, kSumScale = 0x1p-64;
+
 TensorReader::TensorReader(std::vector<std::int64_t> shape, bool keep_rows)
     : keep_rows_(keep_rows) {
   row_elements_ = 1;
@@ -100,8 +104,14 @@ void TensorReader::add(std::span<const double> values, std::span<const double> r
     // A NaN makes all figures NaN, as torch has it.
     if (!(v <= facts_.max)) facts_.max = std::isnan(facts_.max) ? facts_.max : v;
     if (!(v >= facts_.min)) facts_.min = std::isnan(facts_.min) ? facts_.min : v;
-    sum_ += v;
-    squares_ += v * v;
+    sum_ += v, scaled_sum_ += v * kSumScale;
+    const double size = std::abs(v);
+    if (size > kLarge)
+      of_large_ += (v / kSquareScale) * (v / kSquareScale);
+    else if (size < 1 / kLarge)
+      of_small_ += (v * kSquareScale) * (v * kSquareScale);
+    else
+      squares_ += v * v;
   }
 }
 
@@ -109,8 +119,11 @@ TensorFacts TensorReader::facts() const {
   TensorFacts f = facts_;
   f.hashes = hashes_;
   if (at_ == 0) f.max = f.min = std::numeric_limits<double>::quiet_NaN();
-  f.mean = sum_ / static_cast<double>(at_);
-  f.norm = std::sqrt(squares_);
+  const auto count = static_cast<double>(at_);
+  f.mean = std::isfinite(sum_) ? sum_ / count : scaled_sum_ / count / kSumScale;
+  const double few =
+      std::hypot(std::sqrt(of_large_) * kSquareScale, std::sqrt(of_small_) / kSquareScale);
+  f.norm = std::isnan(squares_) ? squares_ : std::hypot(std::sqrt(squares_), few);
   return f;
 }
 

@@ -53,7 +53,9 @@ class TensorReader {
   bool keep_rows_;
   std::uint64_t row_elements_ = 0, rows_ = 0, at_ = 0;  // rows_: of a matrix alone
   std::uint64_t row_ = 0, in_row_ = 0, row_hash_ = 0;
-  double sum_ = 0, squares_ = 0;
+  // As they are; and scaled, of f64 whose sum, or whose squares, are no doubles.
+  double sum_ = 0, scaled_sum_ = 0;
+  double squares_ = 0, of_large_ = 0, of_small_ = 0;
 };
 
 // Of elements as they lie, row-major.

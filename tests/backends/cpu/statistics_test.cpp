@@ -89,6 +89,9 @@ TEST(Statistics, NormsAreOfNumbersWhoseSquaresAreNone) {
     EXPECT_NEAR(statistics_in_double(a).norm / size, std::sqrt(2.0), size < 1e-300 ? 1e-3 : 1e-15)
         << size;
   }
+  HostArray most = HostArray::zeros(DType::F64, {3});  // whose sum is none
+  most[0] = 1e308, most[1] = 0.5e308, most[2] = 1.5e308;
+  EXPECT_DOUBLE_EQ(statistics_in_double(most).mean, 1e308);
   HostArray a = HostArray::zeros(DType::F64, {2});
   a[0] = 1e200, a[1] = std::numeric_limits<double>::infinity();
   EXPECT_EQ(statistics_in_double(a).norm, a[1]);

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <span>
 
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/prepare_as.h"
@@ -108,9 +109,13 @@ class Statistics : public Prepared {
     TensorStatistics numbers = numbers_of(all, is_masked_ ? n - all.negative_inf : n);
     numbers.elements = static_cast<double>(n);
     const double largest = std::max(std::abs(numbers.max), std::abs(numbers.min));
-    if (type_ == DType::F64 && scalar::needs_scaling(numbers.norm, largest))
-      numbers.norm = scalar::scaled_norm(
-          {static_cast<const double*>(args.in[0]), static_cast<std::size_t>(n)}, largest);
+    if (type_ == DType::F64 && std::isfinite(largest)) {
+      const std::span values(static_cast<const double*>(args.in[0]), static_cast<std::size_t>(n));
+      if (scalar::needs_scaling(numbers.norm, largest))
+        numbers.norm = scalar::scaled_norm(values, largest);
+      if (!std::isfinite(all.sum))
+        numbers.mean = scalar::scaled_mean(values, static_cast<double>(n - all.negative_inf));
+    }
     numbers.put(out);
     if (!has_exponents_) return;
     double* totals = out + TensorStatistics::kNumbers;
