@@ -250,7 +250,7 @@ class Collector(unittest.TestCase):
         self.assertFalse((self.out / "step2/rank/dump.json").exists())
 
     def test_unknown_words_are_refused(self):
-        for wrong in ({"task": "overflow"}, {"level": "L0"}):
+        for wrong in ({"task": "overflow"}, {"level": "L2"}):
             with self.assertRaisesRegex(ValueError, "one of"):
                 Probe(self.model, self.out, **wrong)
 
