@@ -14,10 +14,13 @@ CLASSIFIERS = [name for name in MODELS
                if "ForSequenceClassification" in (FIXTURES / name / "config.json").read_text()]
 
 
-def tokens_file(path, rows=((1, 2, 3, 4, 5, 6), (6, 5, 4, 3, 2, 1))):
+def tokens_file(path, rows=((1, 2, 3, 4, 5, 6), (6, 5, 4, 3, 2, 1)), labels=None):
+    """`labels`: of texts to be classified, one a row."""
     content = struct.pack(f"<{len(rows) * len(rows[0])}i", *(i for row in rows for i in row))
-    write_tensors(path, {"tokens": ({"dtype": "I32", "shape": [len(rows), len(rows[0])]}, content),
-                         "labels": ({"dtype": "I32", "shape": [2]}, struct.pack("<2i", 1, 0))})
+    tensors = {"tokens": ({"dtype": "I32", "shape": [len(rows), len(rows[0])]}, content)}
+    if labels:
+        tensors["labels"] = {"dtype": "I32", "shape": [len(labels)]}, struct.pack(f"<{len(labels)}i", *labels)
+    write_tensors(path, tensors)
     return path
 
 
@@ -83,8 +86,10 @@ class Families(ProgramTest):
         return folder
 
     def test_a_model_in_several_files_is_the_one_in_one(self):
-        tokens = tokens_file(self.folder / "few.safetensors")
+        of_writers = tokens_file(self.folder / "few.safetensors")
+        of_classifiers = tokens_file(self.folder / "labelled.safetensors", labels=(1, 0))
         for name in MODELS:
+            tokens = of_classifiers if name in CLASSIFIERS else of_writers
             self.aloft("score", FIXTURES / name, "--tokens", tokens, "--grads", "--out", "one")
             folder = self.sharded(name)
             self.aloft("score", folder, "--tokens", tokens, "--grads", "--out", "several")
