@@ -99,7 +99,7 @@ std::string lock_text(const LockHolder& h) {
                   {"pid", h.process.pid},
                   {"process_start", h.process.start},
                   {"since", h.since}};
-  return j.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  return json_text(j) + "\n";
 }
 
 LockState state_of(const LockHolder& holder, const ProcessName& self, bool locked) {

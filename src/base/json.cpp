@@ -38,6 +38,11 @@ Json parsed(std::string_view text) {
   return Json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
+template <class Json>
+std::string text_of(const Json& value, int indent) {
+  return value.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
 // Of "[...] parse error at line 1, column 9: syntax error while parsing value - WHY; last read:
 // ...".
 std::string reason_in(std::string text) {
@@ -82,8 +87,9 @@ bool is_utf8(std::string_view text) {
   }
 }
 
-std::string json_text(const nlohmann::json& value, int indent) {
-  return value.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+std::string json_text(const nlohmann::json& value, int indent) { return text_of(value, indent); }
+std::string json_text(const nlohmann::ordered_json& value, int indent) {
+  return text_of(value, indent);
 }
 
 }  // namespace aloft

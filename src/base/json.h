@@ -25,5 +25,6 @@ bool is_utf8(std::string_view text);
 // The text of a value; bytes that are not UTF-8 (names of files) become replacement characters.
 // `indent` below zero: one line.
 std::string json_text(const nlohmann::json& value, int indent = -1);
+std::string json_text(const nlohmann::ordered_json& value, int indent = -1);
 
 }  // namespace aloft

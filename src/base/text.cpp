@@ -130,6 +130,10 @@ std::string grouped(std::int64_t value) {
   return out;
 }
 
+std::string counted(std::int64_t n, std::string_view what) {
+  return fmt::format("{} {}{}", grouped(n), what, n == 1 ? "" : "s");
+}
+
 std::string shortest(double value) {
   if (std::isnan(value)) return "nan";
   return fmt::format("{}", value);

@@ -29,11 +29,12 @@ bool glob_match_any(std::span<const std::string> patterns, std::string_view text
 std::optional<std::int64_t> parse_int(std::string_view text);
 std::optional<double> parse_double(std::string_view text);
 
-std::string human_bytes(std::uint64_t bytes);  // "17 B", "1.50 MiB"
-std::string human_count(double count);         // "950", "124M", "1.24k"
-std::string human_seconds(double seconds);     // "12 s", "3:07", "2:03:07"
-std::string grouped(std::int64_t value);       // "-12,345,678"
-std::string shortest(double value);            // parses back to the same double; "nan", "inf"
+std::string human_bytes(std::uint64_t bytes);                // "17 B", "1.50 MiB"
+std::string human_count(double count);                       // "950", "124M", "1.24k"
+std::string human_seconds(double seconds);                   // "12 s", "3:07", "2:03:07"
+std::string grouped(std::int64_t value);                     // "-12,345,678"
+std::string counted(std::int64_t n, std::string_view what);  // "1 step", "1,200 steps"
+std::string shortest(double value);  // parses back to the same double; "nan", "inf"
 
 // `text` fit for a message: quoted, control and non-ASCII bytes as \xNN, cut after `limit` bytes.
 std::string in_quotes(std::string_view text, std::size_t limit = 80);

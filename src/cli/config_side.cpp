@@ -39,8 +39,7 @@ using config_check::Side;
 
 // A record's value as TOML has it, in one line.
 std::string toml_of(const nlohmann::json& value) {
-  if (!value.is_object() && !value.is_array())
-    return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (!value.is_object() && !value.is_array()) return json_text(value);
   std::string inside;
   for (const auto& [key, v] : value.items())
     if (!v.is_null())

@@ -89,7 +89,7 @@ std::string part_text(const json& j, const std::string& part) {
   if (const std::int64_t bytes = number(j, part + "_bytes"); bytes > 0)
     text += " of " + human_bytes(static_cast<std::uint64_t>(bytes)) + " of text";
   if (const std::int64_t files = number(j, part + "_files"); files > 0)
-    text += fmt::format(" in {} file{}", grouped(files), files == 1 ? "" : "s");
+    text += " in " + counted(files, "file");
   return text;
 }
 

@@ -1,7 +1,5 @@
 #include "cli/data_batches.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -10,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/output.h"
+#include "base/text.h"
 #include "checkpoint/data_record.h"
 #include "cli/option_checks.h"
 #include "cli/recipe_subject.h"
@@ -96,8 +95,7 @@ ExitCode data_batches(const BatchesWords& words) {
   if (words.json)
     print_result("{}\n", json_text(answer, 2));
   else
-    print_result("{} step{}, {} examples: {}\n", written.steps, written.steps == 1 ? "" : "s",
-                 written.examples, names);
+    print_result("{}, {} examples: {}\n", counted(written.steps, "step"), written.examples, names);
   return ExitCode::Ok;
 }
 

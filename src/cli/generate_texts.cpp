@@ -95,8 +95,8 @@ class Results {
       if (!is_answer_) show(p.text);
       return;
     }
-    log_info("prompt {} ({} token{})", beginning_of(p.text), p.tokens.size(),
-             p.tokens.size() == 1 ? "" : "s");
+    log_info("prompt {} ({})", beginning_of(p.text),
+             counted(static_cast<std::int64_t>(p.tokens.size()), "token"));
   }
 
   void done(const Wanted& wanted, const Done& text) {
@@ -277,9 +277,8 @@ void generate_texts(const GenerateOptions& o, SavedModel& saved,
   draw_all(o, *saved.tokenizer, generator, prompts, wanted, draw, is_answer, results);
   std::string full;
   if (const auto times = generator.times_full(); times > 0)
-    full =
-        fmt::format("; the context of {} tokens was full {} time{}: about the newer half was kept",
-                    saved.model->context(), times, times == 1 ? "" : "s");
+    full = fmt::format("; the context of {} tokens was full {}: about the newer half was kept",
+                       saved.model->context(), counted(times, "time"));
   results.conclude(monotonic_seconds() - begun, full);
 }
 

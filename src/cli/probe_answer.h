@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/json.h"
 #include "base/output.h"
 
 namespace aloft::cli {
@@ -23,8 +24,7 @@ class ProbeAnswer {
   void set(const char* key, nlohmann::ordered_json value) { all_[key] = std::move(value); }
   // Prints the document, where one was asked for. Nothing is said behind it.
   void end() const {
-    constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
-    if (is_json_) print_result("{}\n", all_.dump(1, ' ', false, kReplace));
+    if (is_json_) print_result("{}\n", json_text(all_, 1));
   }
 
  private:

@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/output.h"
 #include "base/terminal.h"
 #include "base/text.h"
@@ -160,14 +161,13 @@ void print_table(const std::vector<Section>& sections, bool shows_all) {
 
 // "3 errors, 1 warning"
 std::string count_text(const std::vector<Section>& sections) {
-  std::size_t errors = 0, warnings = 0;
+  std::int64_t errors = 0, warnings = 0;
   for (const Section& s : sections)
     for (const Finding& f : s.findings) {
       errors += f.level == Level::Error;
       warnings += f.level == Level::Warning;
     }
-  return fmt::format("{} error{}, {} warning{}", errors, errors == 1 ? "" : "s", warnings,
-                     warnings == 1 ? "" : "s");
+  return counted(errors, "error") + ", " + counted(warnings, "warning");
 }
 
 // --pack writes over a pack that was there, and over nothing else.
@@ -210,9 +210,7 @@ ExitCode check(const Options& o) {
   need_something_in_common(o, sections);
   checks::write_results(o.out, a, b, sections);
   if (o.as_json)
-    print_result("{}\n",
-                 checks::json_of(a, b, sections)
-                     .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    print_result("{}\n", json_text(checks::json_of(a, b, sections)));
   else
     print_table(sections, o.shows_all);
   print_talk("  {}\n", (Path(o.out) / "result.html").string());

@@ -37,8 +37,7 @@ void print_document(const Options& o, const Results& results, const std::string&
   all["out"] = o.out;
   for (std::size_t i = 0; i < results.size(); ++i)
     all["steps"][i]["unreadable"] = results[i].unreadable;
-  constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
-  print_result("{}\n", all.dump(1, ' ', false, kReplace));
+  print_result("{}\n", json_text(all, 1));
 }
 
 void print_text(const Options& o, const Results& results, const std::string& alone) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "observe/probe/overflow.h"
 #include "train/overflow_changes.h"
 
@@ -127,7 +128,7 @@ void answer_overflows(ProbeAnswer& answer, const Path& file, const Path& run,
   const auto& found = all.at("found");
   const auto steps = all.at("steps").get<std::int64_t>();
   if (found.empty())
-    answer.say(fmt::format("in {} step{} everything was finite\n", steps, steps == 1 ? "" : "s"));
+    answer.say(fmt::format("in {} everything was finite\n", counted(steps, "step")));
   say_found(answer, found, file);
   if (!found.empty()) try_changes(answer, all, file, run, overrides);
   answer.set("found", all.at("found"));

@@ -152,9 +152,11 @@ class Recorded {
     progress_.clear();
     listener_->steps_over(StepsOver{number});
     const std::string kept =
-        looked_at_.empty() ? "nothing was written"
-                           : fmt::format("the dump of {} step{} in {} is whole", looked_at_.size(),
-                                         looked_at_.size() == 1 ? "" : "s", asked_.out);
+        looked_at_.empty()
+            ? "nothing was written"
+            : fmt::format("the dump of {} in {} is whole",
+                          counted(static_cast<std::int64_t>(looked_at_.size()), "step"),
+                          asked_.out);
     throw Interrupted(InterruptScope::signal_name(),
                       fmt::format("the run was made again from behind step {} to behind step {} of "
                                   "{}; {}",

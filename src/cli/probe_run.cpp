@@ -31,10 +31,6 @@ namespace aloft::cli {
 
 namespace {
 
-std::string steps_of(std::int64_t steps) {
-  return fmt::format("{} step{}", steps, steps == 1 ? "" : "s");
-}
-
 // What no pass over a saved model has.
 void refuse_what_is_of_recipes(const ProbeWords& o) {
   const auto refuse = [](const std::string& option, const std::string& why) {
@@ -63,7 +59,7 @@ void need_steps_to_look_at(const Recipe& recipe, bool by_hand, const std::string
   if (by_hand ? std::ranges::all_of(at, is_made) : std::ranges::any_of(at, is_made)) return;
   const std::int64_t last = std::ranges::max(at);
   throw UserError("E0700", "a step is to be looked at that is not made")
-      .saw(fmt::format("step {}, counted from 0, of {} step{}", last, steps, steps == 1 ? "" : "s"))
+      .saw(fmt::format("step {}, counted from 0, of {}", last, counted(steps, "step")))
       .advice(instead.empty() ? fmt::format("--steps {}, or another --at", last + 1) : instead);
 }
 
@@ -98,7 +94,7 @@ std::int64_t steps_asked(const ProbeWords& o, const std::vector<Override>& overr
     const Recipe whole = load_recipe(o.recipe.path, overrides);
     if (whole.train.epochs == 0 && whole.train.steps < steps)
       log_warning("step {} lies behind the {} of the recipe: {} are made", steps - 1,
-                  steps_of(whole.train.steps), steps);
+                  counted(whole.train.steps, "step"), steps);
     return steps;
   }
   if (std::ranges::max(probe.at) > 0)
@@ -164,8 +160,8 @@ class RecipeRun {
     answer_.end();
     if (is_interrupted)
       print_talk("interrupted by {}: {} of {} were made; the dump of {} in {} is whole\n",
-                 InterruptScope::signal_name(), r.steps, steps_of(recipe_.train.steps),
-                 steps_of(std::ssize(seen_.looked_at)), asked_.out);
+                 InterruptScope::signal_name(), r.steps, counted(recipe_.train.steps, "step"),
+                 counted(std::ssize(seen_.looked_at), "step"), asked_.out);
     return r.exit;
   }
 
@@ -213,7 +209,7 @@ class RecipeRun {
           "{}; what {} held is in {}\n"
           "the same call with --task overflow and another --out names the op where numbers stop "
           "being finite\n",
-          steps_of(seen_.made), seen_.made == 1 ? "it" : "they", asked_.out));
+          counted(seen_.made, "step"), seen_.made == 1 ? "it" : "they", asked_.out));
     answer_.end();
   }
 
@@ -227,7 +223,7 @@ class RecipeRun {
       return;
     }
     const auto written = read_written(asked_.out);
-    answer_.say(fmt::format("{}; what {} held is in {}{}\n", steps_of(r.steps),
+    answer_.say(fmt::format("{}; what {} held is in {}{}\n", counted(r.steps, "step"),
                             r.steps == 1 ? "it" : "they", asked_.out,
                             written ? ": " + written->text() : ""));
   }

@@ -35,7 +35,7 @@ std::uint64_t signature_of(const DatasetSpec& spec, const Corpus& corpus) {
     json["fingerprint"] = load_tokenizer(spec.tokenizer.path)->fingerprint();
   }
   Hasher hasher;
-  hasher.update(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  hasher.update(json_text(json));
   for (const CorpusFile& file : corpus.files) {
     const std::uint64_t numbers[] = {file.size, static_cast<std::uint64_t>(file.modified)};
     hasher.update(std::as_bytes(std::span(numbers)));

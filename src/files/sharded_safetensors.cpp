@@ -44,10 +44,9 @@ void refuse_missing_files(const Index& index, const Path& folder, const std::str
   std::vector<std::string> problems;
   for (const std::string& file : files_of(index)) {
     if (path_exists(folder / file)) continue;
-    std::size_t count = 0;
+    std::int64_t count = 0;
     for (const auto& [tensor, of] : index) count += of == file;
-    problems.push_back("'" + file + "' is missing, with " + std::to_string(count) + " tensor" +
-                       (count == 1 ? "" : "s"));
+    problems.push_back("'" + file + "' is missing, with " + counted(count, "tensor"));
   }
   refuse(problems, name);
 }

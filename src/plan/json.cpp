@@ -340,7 +340,7 @@ std::string to_json(const Plan& plan, int indent) {
   }
   for (const Program& p : plan.programs) out["programs"].push_back(json_of(p));
   // A path of a user's source file may hold any bytes.
-  return out.dump(indent, ' ', false, json::error_handler_t::replace);
+  return json_text(out, indent);
 }
 
 Plan plan_from_json(std::string_view text) {

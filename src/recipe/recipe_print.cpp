@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "precision/recipe_json.h"
 #include "recipe/recipe.h"
@@ -33,7 +34,7 @@ std::string value_text(const json& value) {
     for (const json& v : value) inside += (inside.empty() ? "" : ", ") + value_text(v);
     return "[" + inside + "]";
   }
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_text(value);
 }
 
 std::string origin_of(const Recipe& recipe, const std::string& key) {

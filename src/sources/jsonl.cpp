@@ -180,9 +180,9 @@ void JsonlRunData::check(const Recipe& recipe) const {
   const auto examples = static_cast<std::int64_t>(set_.train->size());
   if (const std::int64_t a_step = windows_a_step(recipe); examples < a_step)
     log_warning(
-        "data.jsonl has {} example{} to train on and a step takes {}: every step reads all of them "
+        "data.jsonl has {} to train on and a step takes {}: every step reads all of them "
         "more than once; more lines, or a smaller train.batch",
-        grouped(examples), examples == 1 ? "" : "s", grouped(a_step));
+        counted(examples, "example"), grouped(a_step));
 }
 
 std::unique_ptr<ExampleSource> JsonlRunData::training(const Recipe& recipe, std::uint64_t position,

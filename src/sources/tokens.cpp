@@ -44,10 +44,10 @@ void warn_of_few_windows(const Recipe& recipe, std::int64_t windows) {
   const std::int64_t a_step = windows_a_step(recipe);
   if (recipe.data.sampling == "random" || windows >= a_step) return;
   log_warning(
-      "the training text is {} window{} of {} tokens and a step takes {}: every step reads all of "
+      "the training text is {} of {} tokens and a step takes {}: every step reads all of "
       "it more than once; more text, a smaller train.batch or data.length, or data.sampling = "
       "random",
-      windows, windows == 1 ? "" : "s", tokens_an_example(recipe), a_step);
+      counted(windows, "window"), tokens_an_example(recipe), a_step);
 }
 
 // The data of a run that goes on.

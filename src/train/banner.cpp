@@ -26,9 +26,9 @@ std::string padded_length_text(const BannerFacts& f, double mean) {
   const std::int64_t each = windows_a_step(r);
   const double tokens = static_cast<double>(f.tokens_before) +
                         mean * static_cast<double>(each * (r.train.steps - f.begin.step));
-  return fmt::format("{} steps of {} example{} of up to {} {}: about {} {} without padding",
-                     grouped(r.train.steps), grouped(each), each == 1 ? "" : "s",
-                     units_an_example(r), f.data.unit(), human_count(tokens), f.data.unit());
+  return fmt::format("{} steps of {} of up to {} {}: about {} {} without padding",
+                     grouped(r.train.steps), counted(each, "example"), units_an_example(r),
+                     f.data.unit(), human_count(tokens), f.data.unit());
 }
 
 std::string length_line(const BannerFacts& f) {
@@ -93,7 +93,7 @@ std::string products_line(const Session& s) {
 }
 
 std::string memory_line(const BannerFacts& f) {
-  const std::string threads = fmt::format("{} thread{}", f.threads, f.threads == 1 ? "" : "s");
+  const std::string threads = counted(f.threads, "thread");
   if (f.planned_bytes == 0) return line("memory", "not planned in eager mode; " + threads);
   return line("memory",
               fmt::format("{} planned for the step; {}; {} in {:.1f} s",

@@ -222,8 +222,8 @@ class Session::State {
     for (const std::int64_t at : probe_.at)
       if (at >= step_) never.push_back(std::to_string(at));
     if (!never.empty())
-      log_warning("a session of observe:: was to look at step {}, and ends behind {} step{}{}",
-                  join(never, ", "), step_, step_ == 1 ? "" : "s",
+      log_warning("a session of observe:: was to look at step {}, and ends behind {}{}",
+                  join(never, ", "), counted(step_, "step"),
                   writer_ || overflows_ ? "" : ": nothing is written");
   }
 

@@ -129,7 +129,7 @@ void OverflowFile::write(bool is_flushed) {
   all["steps"] = steps_;
   all["found"] = found_;
   AtomicFile file(folder_ / kOverflowFile);
-  file.write(all.dump(1, ' ', false, Json::error_handler_t::replace));
+  file.write(json_text(all, 1));
   is_flushed ? file.commit() : file.commit_unflushed();
   is_written_ = true;
   written_at_ = monotonic_seconds();

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "files/tensor_files.h"
@@ -211,8 +212,7 @@ void ProbeCalls::step_done(const StepDone& e, Control&) {
   if (!taking_) return;
   written_.files += taking_->files();
   written_.bytes += taking_->bytes();
-  std::string text =
-      taking_->dump().dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  std::string text = json_text(taking_->dump(), 1);
   taking_ = nullptr;
   const Path path = folder_ / ("step" + std::to_string(e.step - 1)) / "rank" / "dump.json";
   const std::uint64_t size = text.size();

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "frontend/module.h"
@@ -18,9 +19,7 @@ namespace {
 // Bytes of tensors that wait to be written.
 constexpr std::uint64_t kRoom = std::uint64_t{256} << 20;
 
-std::string text_of(const nlohmann::ordered_json& json) {
-  return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
+std::string text_of(const nlohmann::ordered_json& json) { return json_text(json, 1); }
 
 // Whole or not there, whatever ends the program; a step does not wait for the disk.
 void put(const Path& path, const std::string& text) {

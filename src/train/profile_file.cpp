@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "frontend/programs.h"
 #include "plan/plan.h"
 #include "runtime/current_device.h"
@@ -78,8 +79,8 @@ void ProfileFile::steps_over(const StepsOver&) {
   looking_.reset();
   const ProfileSection& p = session_.recipe.profile;
   if (timed_s_.empty())
-    log_warning("no step was timed: profile.start is {}, and the run has made {} step{}", p.start,
-                made_, made_ == 1 ? "" : "s");
+    log_warning("no step was timed: profile.start is {}, and the run has made {}", p.start,
+                counted(made_, "step"));
   else if (!is_written_)
     write();
 }

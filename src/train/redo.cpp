@@ -176,7 +176,7 @@ class Redoing {
 };
 
 std::string words(const RedoReport::Repeat& r) {
-  const std::string threads = fmt::format("{} thread{}", r.threads, r.threads == 1 ? "" : "s");
+  const std::string threads = counted(r.threads, "thread");
   return r.is_other_memory ? threads + " in other memory" : threads;
 }
 
@@ -218,11 +218,10 @@ std::string state_text(const RedoReport& r) {
 }
 
 std::string recorded_text(const RedoReport& r) {
-  std::string text = r.parted_at
-                         ? fmt::format("{} has other numbers than the run recorded: {}",
-                                       probe::step_text(*r.parted_at), join(r.numbers, "; "))
-                         : fmt::format("{} step{}: the numbers that the run recorded",
-                                       r.compared_steps, r.compared_steps == 1 ? "" : "s");
+  std::string text =
+      r.parted_at ? fmt::format("{} has other numbers than the run recorded: {}",
+                                probe::step_text(*r.parted_at), join(r.numbers, "; "))
+                  : counted(r.compared_steps, "step") + ": the numbers that the run recorded";
   if (!r.unrecorded.empty())
     text += fmt::format(
         "; metrics.jsonl has no whole line of {}step {} (\"step\": {}), so that nothing is said of "

@@ -13,17 +13,17 @@ namespace {
 
 constexpr const char* kFile = "written.json";
 
-std::string counted(std::uint64_t n, const char* what) {
-  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-}
-
 }  // namespace
 
 std::string WrittenByProbe::text() const {
-  std::string text = fmt::format("{}, {}", counted(dumps, "step"), human_bytes(dump_bytes));
-  if (files > 0) text += fmt::format(", and {}, {}", counted(files, "tensor"), human_bytes(bytes));
+  std::string text = fmt::format("{}, {}", counted(static_cast<std::int64_t>(dumps), "step"),
+                                 human_bytes(dump_bytes));
+  if (files > 0)
+    text += fmt::format(", and {}, {}", counted(static_cast<std::int64_t>(files), "tensor"),
+                        human_bytes(bytes));
   if (waited_s >= 0.05) text += fmt::format(", for which training waited {:.1f} s", waited_s);
-  return text + (dropped > 0 ? fmt::format("; {} not written", counted(dropped, "file"))
+  return text + (dropped > 0 ? fmt::format("; {} not written",
+                                           counted(static_cast<std::int64_t>(dropped), "file"))
                              : "; nothing was dropped");
 }
 

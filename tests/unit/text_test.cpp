@@ -84,6 +84,9 @@ TEST(Text, Numbers) {
   EXPECT_EQ(grouped(-123), "-123");
   EXPECT_EQ(grouped(1000), "1,000");
   EXPECT_EQ(grouped(std::numeric_limits<std::int64_t>::min()), "-9,223,372,036,854,775,808");
+  EXPECT_EQ(counted(0, "step"), "0 steps");
+  EXPECT_EQ(counted(1, "step"), "1 step");
+  EXPECT_EQ(counted(1200, "step"), "1,200 steps");
   EXPECT_EQ(shortest(0.1), "0.1");
   EXPECT_EQ(shortest(-std::nan("")), "nan");
 }

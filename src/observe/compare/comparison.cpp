@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/leftovers.h"
 #include "base/log.h"
 #include "observe/compare/divided_loss.h"
@@ -179,8 +180,7 @@ StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Request
   const WholeTable table = whole_table(c, elements_of);
   put("compare_result.csv", csv_of(table));
   if (request.xlsx) write_xlsx(place_of("compare_result.xlsx"), {sheet_of(table)});
-  put("compare_result.json",
-      json_of(c).dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  put("compare_result.json", json_text(json_of(c), 1));
   put("compare_result.html", page_of(c));
   return result;
 }
@@ -204,8 +204,7 @@ std::vector<StepResult> compare_runs(const Request& request, std::string* alone_
         compare_step(dumps, map, request, without, written.path(), before[dumps.rank], watch));
   if (results.size() > 1) {
     const auto all = steps_json(results, alone);
-    write_file_atomic(written.path() / "compare_result.json",
-                      all.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    write_file_atomic(written.path() / "compare_result.json", json_text(all, 1));
     write_file_atomic(written.path() / "compare_result.html", page_of(all));
   }
   replace_results(written.path(), request.out);

@@ -2,6 +2,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/json.h"
 #include "observe/compare/results.h"
 #include "observe/page_text.h"
 
@@ -19,8 +20,7 @@ namespace compare {
 std::string page_of(const Comparison& c) { return page_of(json_of(c)); }
 
 std::string page_of(const nlohmann::ordered_json& results) {
-  const std::string data = json_for_script(
-      results.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  const std::string data = json_for_script(json_text(results));
   const std::pair<std::string_view, std::string_view> parts[] = {
       {"{{style}}", compare_page::style()},
       {"{{data}}", data},

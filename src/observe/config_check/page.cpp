@@ -2,6 +2,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/json.h"
 #include "observe/config_check/results.h"
 #include "observe/page_text.h"
 
@@ -17,9 +18,7 @@ std::string_view script();
 namespace config_check {
 
 std::string page_of(const Side& a, const Side& b, const std::vector<Section>& sections) {
-  const std::string data =
-      json_for_script(json_of(a, b, sections)
-                          .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  const std::string data = json_for_script(json_text(json_of(a, b, sections)));
   const std::pair<std::string_view, std::string_view> parts[] = {
       {"{{style}}", config_check_page::style()},
       {"{{data}}", data},

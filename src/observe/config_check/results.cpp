@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "files/xlsx.h"
 #include "observe/config_check/msprobe_sheets.h"
 
@@ -33,8 +34,7 @@ Json json_of(const Side& a, const Side& b, const std::vector<Section>& sections)
 void write_results(const Path& folder, const Side& a, const Side& b,
                    const std::vector<Section>& sections) {
   make_folder(folder);
-  write_file_atomic(folder / "result.json",
-                    json_of(a, b, sections).dump(1, ' ', false, Json::error_handler_t::replace));
+  write_file_atomic(folder / "result.json", json_text(json_of(a, b, sections), 1));
   write_xlsx(folder / "result.xlsx", msprobe_sheets(sections));
   write_file_atomic(folder / "result.html", page_of(a, b, sections));
 }

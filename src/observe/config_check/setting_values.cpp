@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "observe/config_check/schedule_forms.h"
 #include "observe/config_check/setting_forms.h"
@@ -38,12 +39,10 @@ std::string plain_text(const Json& v) {
   if (v.is_array()) {  // as Python prints it, and so msprobe
     std::string text;
     for (const Json& item : v)
-      text += (text.empty() ? "" : ", ") +
-              (item.is_string() ? item.dump(-1, ' ', false, Json::error_handler_t::replace)
-                                : plain_text(item));
+      text += (text.empty() ? "" : ", ") + (item.is_string() ? json_text(item) : plain_text(item));
     return "[" + text + "]";
   }
-  return v.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(v);
 }
 
 // The names of a type, as the first of them; any other text as it is, in lower case.

@@ -14,9 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string text_of(const Json& value) {
-  return value.dump(1, ' ', false, Json::error_handler_t::replace);
-}
+std::string text_of(const Json& value) { return json_text(value, 1); }
 
 // As Python's json has it.
 std::string number(double v) {

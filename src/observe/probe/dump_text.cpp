@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/json.h"
 #include "observe/probe/record.h"
 
 namespace aloft::probe {
@@ -12,7 +13,7 @@ using Json = nlohmann::ordered_json;
 
 // The members of an object, as they stand in its text between its brackets.
 std::string members_of(const Json& object) {
-  const std::string text = object.dump(1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = json_text(object, 1);
   return text.substr(2, text.size() - 4);  // "{\n", "\n}"
 }
 

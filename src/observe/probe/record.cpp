@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
+
 namespace aloft::probe {
 
 namespace {
@@ -193,8 +195,6 @@ void put_record(std::string& out, const LookedAt& value, std::span<const double>
   out += '}';
 }
 
-void put_plain(std::string& out, const Json& json) {
-  out += json.dump(1, ' ', false, Json::error_handler_t::replace);
-}
+void put_plain(std::string& out, const Json& json) { out += json_text(json, 1); }
 
 }  // namespace aloft::probe

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/text.h"
 
 namespace aloft::profile {
 
@@ -174,9 +175,9 @@ std::string text_of(const Summary& s) {
   if (s.steps.empty()) return "";
   const auto steps = static_cast<double>(s.steps.size());
   const double all = in_calls(s);
-  std::string text = fmt::format(
-      "where the time goes, a step: the mean of {} step{} on {}, {} thread{}\n", s.steps.size(),
-      s.steps.size() == 1 ? "" : "s", s.device, s.threads, s.threads == 1 ? "" : "s");
+  std::string text = fmt::format("where the time goes, a step: the mean of {} on {}, {}\n",
+                                 counted(static_cast<std::int64_t>(s.steps.size()), "step"),
+                                 s.device, counted(s.threads, "thread"));
   text += line_of("op", "phase", "calls", "ms", "share", "GFLOP/s", "GB/s", "of rates");
   Row others;
   for (std::size_t i = 0; i < s.rows.size(); ++i) {
