@@ -570,6 +570,7 @@ Recipe load_recipe(const Path& path, const std::vector<Override>& overrides) {
                                file.string(), overrides);
   recipe.folder = file.parent_path();
   anchor_paths(recipe);
+  take_kind_of_path(recipe);
   return recipe;
 }
 

@@ -389,6 +389,8 @@ bool is_read_by_a_step(std::string_view key) {
 }
 
 bool is_read_for_tokens(std::string_view key) {
+  // The tokenizer may lie beside the weights that a run begins from.
+  if (key == "model.init") return true;
   return key.starts_with("data.") && key != "data.sampling" && key != "data.length";
 }
 
