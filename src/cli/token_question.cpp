@@ -122,14 +122,17 @@ std::optional<std::int64_t> number_at(const TensorView& t, std::size_t i) {
   return std::nullopt;
 }
 
+// What a model of transformers is given beside tokens.
+bool is_of_transformers(std::string_view name) {
+  constexpr std::string_view kNames[] = {"attention_mask", "position_ids",    "token_type_ids",
+                                         "inputs_embeds",  "past_key_values", "cache_position"};
+  return std::ranges::find(kNames, name) != std::end(kNames);
+}
+
 // Of the tokens of the batch, by its name or its shape. What else lies in the file, such as the
 // logits of another program, is no part of the question.
 bool is_of_batch(const TensorView& t, const TensorView& tokens) {
-  constexpr std::string_view kOfTransformers[] = {"attention_mask",  "position_ids",
-                                                  "token_type_ids",  "inputs_embeds",
-                                                  "past_key_values", "cache_position"};
-  return t.type.shape == tokens.type.shape ||
-         std::ranges::find(kOfTransformers, t.name) != std::end(kOfTransformers);
+  return t.type.shape == tokens.type.shape || is_of_transformers(t.name);
 }
 
 // What transformers takes beside tokens changes nothing where it says what holds here anyway: every
@@ -238,6 +241,11 @@ TextQuestion read_text_question(const std::string& path, const models::TextClass
       shape[1].max() > model.context())
     refuse(path,
            fmt::format("tokens {}; texts have up to {}", tokens->type.str(), model.context()));
+  for (const TensorView& t : file.tensors())
+    if (is_of_transformers(t.name))
+      refuse(path, fmt::format("'{}' {}, which nothing reads", t.name, t.type.str()),
+             "lengths [B], how many tokens of each row are its text, for attention_mask; types for "
+             "token_type_ids; no others");
   TextQuestion q;
   q.batch = shape[0].max();
   q.length = shape[1].max();

@@ -24,8 +24,9 @@ std::unique_ptr<Tokenizer> load_as(const TokenizerSpec& spec) {
   if (!spec.kind.empty() && tokenizer->kind() != spec.kind)
     throw UserError("E0505", "the tokenizer is of another kind")
         .at(spec.path)
-        .saw(std::string(tokenizer->kind()))
-        .need(spec.kind);
+        .saw("a tokenizer of the kind " + std::string(tokenizer->kind()))
+        .need("one of the kind " + spec.kind + ", which data.tokenizer.kind says")
+        .advice("data.tokenizer.path without data.tokenizer.kind: what lies there says its kind");
   return tokenizer;
 }
 

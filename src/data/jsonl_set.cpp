@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <span>
 
 #include "base/error.h"
 #include "base/folder.h"
@@ -63,11 +64,16 @@ class JsonlListing {
 // Which part the lines of a file belong to that begin at a byte.
 class Parts {
  public:
-  Parts(const std::vector<CorpusFile>& files, double share) {
+  Parts(const std::vector<CorpusFile>& files, const JsonlSetOptions& options) {
+    begins_.assign(files.size(), std::numeric_limits<std::uint64_t>::max());
+    if (options.validation_files > 0) {
+      std::fill(begins_.end() - static_cast<std::ptrdiff_t>(options.validation_files),
+                begins_.end(), 0);
+      return;
+    }
     Corpus corpus;
     corpus.files = files;
-    const CorpusSplit split = split_corpus(corpus, share, 0);
-    begins_.assign(files.size(), std::numeric_limits<std::uint64_t>::max());
+    const CorpusSplit split = split_corpus(corpus, options.validation, 0);
     for (const TextPart& part : split.validation) begins_[part.file] = part.begin;
   }
   bool validates(std::size_t file, std::uint64_t offset) const { return offset >= begins_[file]; }
@@ -99,23 +105,30 @@ class Roles {
   std::set<std::string> seen_;
 };
 
-[[noreturn]] void refuse_nothing(const std::vector<CorpusFile>& files, const JsonlSet& set,
-                                 const Roles& roles, const std::string& nothing) {
+// Lines of which nothing is learnt.
+struct Unlearnt {
+  std::uint64_t lines = 0, cut_off = 0;
+  Roles roles;
+};
+
+[[noreturn]] void refuse_nothing(std::span<const CorpusFile> files, const Unlearnt& unlearnt,
+                                 const std::string& nothing) {
+  const auto& [count, cut_off, roles] = unlearnt;
   const std::string where =
       files.empty()
           ? "an empty list"
           : files[0].path.string() +
                 (files.size() > 1 ? " and " + std::to_string(files.size() - 1) + " more" : "");
   const std::string lines =
-      grouped(static_cast<std::int64_t>(set.left_out)) + (set.left_out == 1 ? " line" : " lines");
+      grouped(static_cast<std::int64_t>(count)) + (count == 1 ? " line" : " lines");
   throw DataError("E0511", nothing)
       .at(where)
-      .saw(set.left_out == 0             ? "no line with an object"
-           : set.cut_off == set.left_out ? lines + ": all that is learnt lies behind data.length"
-                                         : lines + ", of which nothing is learnt" +
-                                               (roles.has_none() ? "" : ", with " + roles.text()))
+      .saw(count == 0         ? "no line with an object"
+           : cut_off == count ? lines + ": all that is learnt lies behind data.length"
+                              : lines + ", of which nothing is learnt" +
+                                    (roles.has_none() ? "" : ", with " + roles.text()))
       .need("a line or more that a model learns from")
-      .advice(set.cut_off > 0 ? "a larger data.length"
+      .advice(cut_off > 0 ? "a larger data.length"
               : roles.has_none() || roles.has_assistant()
                   ? "lines with text, with a completion, or with an assistant's words"
                   : "give what is to be learnt the role \"assistant\"");
@@ -142,15 +155,17 @@ JsonlSet read_jsonl(const std::vector<CorpusFile>& files,
                     const std::function<JsonlEncoder&(JsonlKind)>& encoder_of,
                     const JsonlSetOptions& options) {
   JsonlSet set;
-  const Parts parts(files, options.validation);
+  const Parts parts(files, options);
   auto sequences = std::make_shared<Sequences>();
   std::vector<std::uint32_t> train, validation;
   const std::size_t most = static_cast<std::size_t>(options.length) + 1;
   std::optional<JsonlKind> kind;
   JsonlEncoder* encoder = nullptr;
   JsonlLine line;
-  Roles roles;
+  const std::size_t first_apart = files.size() - options.validation_files;
+  Unlearnt of_files, of_files_apart;
   for (std::size_t f = 0; f < files.size(); ++f) {
+    Unlearnt& unlearnt = f < first_apart ? of_files : of_files_apart;
     JsonlReader reader(files[f].path, kind);
     while (reader.next(line)) {
       if (options.on_line) options.on_line();
@@ -160,9 +175,9 @@ JsonlSet read_jsonl(const std::vector<CorpusFile>& files,
       const bool is_learnt = targets_in(tokens) > 0, is_long = tokens.size() > most;
       tokens.resize(std::min(tokens.size(), most));
       if (targets_in(tokens) == 0) {
-        ++set.left_out;
-        set.cut_off += is_learnt;
-        roles.add(line);
+        ++unlearnt.lines;
+        unlearnt.cut_off += is_learnt;
+        unlearnt.roles.add(line);
         continue;
       }
       set.cut += is_long;
@@ -179,7 +194,15 @@ JsonlSet read_jsonl(const std::vector<CorpusFile>& files,
     validation.push_back(train.back());
     train.pop_back();
   }
-  if (train.empty() && validation.empty()) refuse_nothing(files, set, roles, options.nothing);
+  set.left_out = of_files.lines + of_files_apart.lines;
+  set.cut_off = of_files.cut_off + of_files_apart.cut_off;
+  const bool is_apart = options.validation_files > 0;
+  const std::span<const CorpusFile> all(files);
+  if (train.empty() && (is_apart || validation.empty()))
+    refuse_nothing(all.first(first_apart), of_files, options.nothing);
+  if (is_apart && validation.empty())
+    refuse_nothing(all.subspan(first_apart), of_files_apart,
+                   "there is no example to validate on (data.validation_jsonl)");
   if (train.empty() || (options.validation > 0 && validation.empty()))
     throw UserError("E0512", train.empty()
                                  ? "the share for validation leaves no example to train on"

@@ -41,15 +41,17 @@ struct JsonlSetOptions {
   std::int64_t length = 1;  // inputs of an example: so many tokens and one more are kept of each
   double validation = 0;    // share of the bytes: several files are divided as wholes, by their
                             // names; a single one gives its last lines
-  std::function<void()> on_line;  // called often; may throw
+  std::size_t validation_files = 0;  // the last so many files are for validation, as wholes, and
+                                     // no share of the others is
+  std::function<void()> on_line;     // called often; may throw
   // What E0511 says where no line is left.
   std::string nothing = "there is no example to train on";
 };
 
-// DataErrors of jsonl.h and jsonl_tokens.h; E0511 where nothing is left to train on,
-// EnvironmentError E0606. UserError E0512: a share out of range, or one that leaves no line for
-// validation. `encoder_of`: called with the
-// kind, once that is known.
+// DataErrors of jsonl.h and jsonl_tokens.h; E0511 where nothing is left to train on, or nothing is
+// learnt of any line of the files for validation; EnvironmentError E0606. UserError E0512: a share
+// out of range, or one that leaves no line for validation. `encoder_of`: called with the kind, once
+// that is known.
 JsonlSet read_jsonl(const std::vector<CorpusFile>& files,
                     const std::function<JsonlEncoder&(JsonlKind)>& encoder_of,
                     const JsonlSetOptions& options);

@@ -33,16 +33,22 @@ class BackToTraining {
 }  // namespace
 
 std::string draw_run_sample(models::CausalLm& model, const Tokenizer& tokenizer,
-                            std::int64_t tokens, std::uint64_t seed) {
+                            const std::optional<SamplePrompt>& prompt, std::int64_t tokens,
+                            std::uint64_t seed) {
   const BackToTraining back(model);
-  const std::vector<std::int32_t> start = sample_start(tokenizer);
+  const std::vector<std::int32_t> start = prompt ? prompt->tokens : sample_start(tokenizer);
   Generator generator(model, 0, 1, "", std::ssize(start) + tokens);
   DrawOptions o;
   o.tokens = tokens;
   o.ids = tokenizer.vocab_size();
+  if (prompt) o.ends = prompt->ends;
   o.sampling = {.temperature = 0.8, .top_k = 40, .seed = seed};
   const auto leave = [](std::int64_t, std::int32_t) { InterruptScope::leave_if_asked(); };
-  return tokenizer.decode(draw_texts(generator, start, o, leave)[0].tokens);
+  const std::vector<std::int32_t> drawn = draw_texts(generator, start, o, leave)[0].tokens;
+  if (!prompt) return tokenizer.decode(drawn);
+  std::vector<std::int32_t> all = start;
+  all.insert(all.end(), drawn.begin(), drawn.end());
+  return tokenizer.decode(all);
 }
 
 }  // namespace aloft

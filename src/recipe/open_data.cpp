@@ -123,7 +123,7 @@ void need_tokenizer_of_init(const Recipe& recipe) {
   UserError e("E0717", "the run begins from weights that have no tokenizer beside them");
   e.add_line("at", recipe.model.init);
   say_no_tokenizer(e, recipe.model.init);
-  e.add_line("try", "data.tokenizer.path and data.tokenizer.kind, where it lies elsewhere");
+  e.add_line("try", "data.tokenizer.path, where it lies elsewhere");
   throw e;
 }
 

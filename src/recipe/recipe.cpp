@@ -461,6 +461,7 @@ void anchor_paths(Recipe& r) {
   };
   for (std::string& path : r.data.text) anchor("data.text", path);
   for (std::string& path : r.data.jsonl) anchor("data.jsonl", path);
+  for (std::string& path : r.data.validation_jsonl) anchor("data.validation_jsonl", path);
   anchor("model.init", r.model.init);
   anchor("data.train_tokens", r.data.train_tokens);
   anchor("data.validation_tokens", r.data.validation_tokens);
@@ -569,6 +570,7 @@ Recipe load_recipe(const Path& path, const std::vector<Override>& overrides) {
                                file.string(), overrides);
   recipe.folder = file.parent_path();
   anchor_paths(recipe);
+  take_kind_of_path(recipe);
   return recipe;
 }
 

@@ -41,6 +41,7 @@ struct TaskSection {
 struct DataSection {
   std::vector<std::string> text;                // files, folders, globs
   std::vector<std::string> jsonl;               // files of JSON lines, instead of text
+  std::vector<std::string> validation_jsonl;    // the same for validation
   std::string train_tokens, validation_tokens;  // shards made elsewhere, instead of text
   TokenizerSpec tokenizer;                      // made from the text, or loaded
   double validation = 0.05;                     // share of the text

@@ -90,6 +90,7 @@ std::vector<RecipeField> fields_of_text(Recipe& r) {
        &r.task.kind, 0, 0, names_of_tasks(), true},
       {Data, "data.text", "files, folders, globs", &d.text},
       {Data, "data.jsonl", "files of JSON lines, instead of text", &d.jsonl},
+      {Data, "data.validation_jsonl", "the same for validation", &d.validation_jsonl},
       {Data, "data.train_tokens", "a token shard or .bin file, instead of text", &d.train_tokens},
       {Data, "data.validation_tokens", "the same for validation", &d.validation_tokens}};
 }

@@ -203,9 +203,14 @@ class Search {
 
   // Beside lines no text is read, and of them all are, in whatever order.
   void report_jsonl() {
+    if (recipe_.data.jsonl.empty() && !is_arrays())
+      report("data.validation_jsonl", "data.jsonl", "needs data.jsonl beside it");
     if (!is_jsonl()) return;
     for (const char* key : {"data.text", "data.train_tokens", "data.validation_tokens"})
       report(key, "data.jsonl", "is not read where data.jsonl is given");
+    if (!recipe_.data.validation_jsonl.empty())
+      report("data.validation", "data.validation_jsonl",
+             "divides lines; beside data.validation_jsonl it is those that count");
     report("data.sampling", "data.jsonl", "is of windows of text; data.jsonl has examples");
   }
 
@@ -215,9 +220,9 @@ class Search {
     const char* named = !d.images.empty() ? "data.images" : "data.csv";
     if (is_arrays()) {
       for (const std::string& key :
-           tokenizer_keys({"data.text", "data.jsonl", "data.train_tokens", "data.validation_tokens",
-                           "data.tokenizer.kind", "data.tokenizer.path", "data.sampling",
-                           "data.length", "data.cache"}))
+           tokenizer_keys({"data.text", "data.jsonl", "data.validation_jsonl", "data.train_tokens",
+                           "data.validation_tokens", "data.tokenizer.kind", "data.tokenizer.path",
+                           "data.sampling", "data.length", "data.cache"}))
         report(key, named, fmt::format("is of tokens, and is not read where {} is given", named));
       if (!d.images.empty() && !d.csv.empty())
         report("data.csv", "data.images", "is not read where data.images is given");
@@ -252,6 +257,7 @@ class Search {
     const DataSection& d = recipe_.data;
     if (!d.labelled.empty() && !d.validation_labelled.empty()) return;
     if (is_arrays() && !d.validation_images.empty()) return;
+    if (is_jsonl() && !d.validation_jsonl.empty()) return;
     const bool is_text = is_arrays() || is_jsonl() || d.train_tokens.empty();
     if (is_text ? d.validation > 0 : !d.validation_tokens.empty()) return;
     const char* selector = is_text ? "data.validation" : "data.train_tokens";
@@ -259,7 +265,9 @@ class Search {
       if (count > 0)
         report(key, selector,
                fmt::format("counts evaluations; there are none without {}",
-                           is_text ? "data.validation above 0" : "data.validation_tokens"));
+                           is_jsonl() ? "data.validation above 0 or data.validation_jsonl"
+                           : is_text  ? "data.validation above 0"
+                                      : "data.validation_tokens"));
     };
     asked("train.eval_every", recipe_.train.eval_every);
     asked("train.eval_batches", recipe_.train.eval_batches);
@@ -346,18 +354,31 @@ class Search {
 
 // What decides when a run stops to look, what it keeps and in which order it reads: nothing that a
 // step is compiled from.
-constexpr std::string_view kOfTheRun[] = {"data.validation_tokens", "data.validation_images",
-                                          "data.validation_labels", "data.validation_labelled",
-                                          "data.sampling",          "train.eval_every",
-                                          "train.eval_batches",     "train.patience",
-                                          "train.checkpoint_every", "train.checkpoint_minutes",
-                                          "train.keep_checkpoints", "train.keep_best",
-                                          "train.keep_every",       "train.sample_every",
-                                          "train.sample_tokens",    "train.on_nonfinite",
-                                          "train.on_spike",         "train.spike_factor",
-                                          "train.spike_window",     "train.rollbacks",
-                                          "train.checkpoint_copy",  "probe.at",
-                                          "profile.steps",          "profile.start"};
+constexpr std::string_view kOfTheRun[] = {"data.validation_jsonl",
+                                          "data.validation_tokens",
+                                          "data.validation_images",
+                                          "data.validation_labels",
+                                          "data.validation_labelled",
+                                          "data.sampling",
+                                          "train.eval_every",
+                                          "train.eval_batches",
+                                          "train.patience",
+                                          "train.checkpoint_every",
+                                          "train.checkpoint_minutes",
+                                          "train.keep_checkpoints",
+                                          "train.keep_best",
+                                          "train.keep_every",
+                                          "train.sample_every",
+                                          "train.sample_tokens",
+                                          "train.on_nonfinite",
+                                          "train.on_spike",
+                                          "train.spike_factor",
+                                          "train.spike_window",
+                                          "train.rollbacks",
+                                          "train.checkpoint_copy",
+                                          "probe.at",
+                                          "profile.steps",
+                                          "profile.start"};
 
 }  // namespace
 
@@ -368,6 +389,8 @@ bool is_read_by_a_step(std::string_view key) {
 }
 
 bool is_read_for_tokens(std::string_view key) {
+  // The tokenizer may lie beside the weights that a run begins from.
+  if (key == "model.init") return true;
   return key.starts_with("data.") && key != "data.sampling" && key != "data.length";
 }
 

@@ -65,6 +65,7 @@ constexpr Meaning kMeanings[] = {
     {"data.outputs", "the weights were learnt to predict other numbers"},
     {"data.text", "the run's place in the data lies in other text"},
     {"data.jsonl", "the run's place in the data lies in other lines"},
+    {"data.validation_jsonl", "validation losses do not compare with those before"},
     {"data.train_tokens", "the run's place in the data lies in other tokens"},
     {"data.validation_tokens", "validation losses do not compare with those before"},
     {"data.validation", "what the run has learnt from is validated on, or the other way round"},

@@ -73,4 +73,11 @@ std::pair<std::string, std::string> tokenizer_mistake(const DataSection& data) {
   return {key_of(wrong->key), fmt::format("{}: {}", key_of(wrong->key), wrong->text)};
 }
 
+void take_kind_of_path(Recipe& recipe) {
+  TokenizerSpec& spec = recipe.data.tokenizer;
+  if (spec.path.empty() || recipe.origin.contains(kKind) || !is_tokenizer(spec.path)) return;
+  spec.kind = kind_of_tokenizer(spec.path);
+  recipe.origin[kKind] = spec.path;
+}
+
 }  // namespace aloft

@@ -18,4 +18,8 @@ const std::vector<std::string>& tokenizer_setting_keys();
 // two empty texts where all is well.
 std::pair<std::string, std::string> tokenizer_mistake(const DataSection& data);
 
+// Where the recipe says a path and no kind: the kind of what lies there, as if it had said so. Its
+// paths are absolute by now. DataError E0503 for a damaged one; of nothing nothing is known.
+void take_kind_of_path(Recipe& recipe);
+
 }  // namespace aloft

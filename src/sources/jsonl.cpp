@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <set>
 
 #include "base/cache_folder.h"
 #include "base/error.h"
@@ -63,8 +65,7 @@ void say_counts(const JsonlSet& set, std::int64_t length, const Tokenizer& token
     return grouped(static_cast<std::int64_t>(n)) + (n == 1 ? " line" : " lines");
   };
   if (set.cut > 0)
-    log_warning("{} of data.jsonl cut behind {} tokens (data.length)", lines(set.cut),
-                grouped(length + 1));
+    log_warning("{} cut behind {} tokens (data.length)", lines(set.cut), grouped(length + 1));
   if (set.cut_off > 0)
     log_warning("{} left out: all that is learnt of them lies behind {} tokens (data.length)",
                 lines(set.cut_off), grouped(length + 1));
@@ -81,15 +82,34 @@ void say_counts(const JsonlSet& set, std::int64_t length, const Tokenizer& token
         tokenizer.kind());
 }
 
+// A line that a model has learnt says nothing of what it makes of others.
+void need_others(const std::vector<CorpusFile>& trained, const std::vector<CorpusFile>& validated) {
+  std::set<Path> known;
+  for (const CorpusFile& file : trained) known.insert(std::filesystem::weakly_canonical(file.path));
+  for (const CorpusFile& file : validated)
+    if (known.contains(std::filesystem::weakly_canonical(file.path)))
+      throw UserError("E0950", "a file is to be trained on and to be validated on")
+          .at(file.path.string())
+          .saw("it in data.jsonl and in data.validation_jsonl")
+          .need("other lines to validate on than to train on")
+          .advice(
+              "name the files of data.jsonl so that it is none of them; or leave "
+              "data.validation_jsonl out: a share of the lines is kept for validation");
+}
+
 // `templates`: the recipe whose tokenizer has the chat template beside it.
 std::unique_ptr<RunData> open_jsonl(const Recipe& recipe, const Recipe& templates, bool quiet) {
   const InterruptScope interrupts;
   const DataSection& d = recipe.data;
   std::vector<CorpusFile> files = list_jsonl(d.jsonl, recipe.folder);
   std::shared_ptr<const Tokenizer> tokenizer = tokenizer_for(recipe, files);
+  const std::vector<CorpusFile> apart = list_jsonl(d.validation_jsonl, recipe.folder);
+  need_others(files, apart);
+  files.insert(files.end(), apart.begin(), apart.end());
   JsonlSetOptions options;
   options.length = tokens_an_example(recipe);
-  options.validation = d.validation;
+  options.validation = apart.empty() ? d.validation : 0;
+  options.validation_files = apart.size();
   options.on_line = [] { InterruptScope::leave_if_asked(); };
   std::optional<LoadedChatTemplate> form;
   std::optional<JsonlEncoder> encoder;
@@ -103,7 +123,7 @@ std::unique_ptr<RunData> open_jsonl(const Recipe& recipe, const Recipe& template
   InterruptScope::leave_if_asked();
   if (!quiet) say_counts(set, options.length, *tokenizer);
   return std::make_unique<JsonlRunData>(std::move(tokenizer), std::move(set), std::move(files),
-                                        has_micro_batches(recipe), form ? form->form.source() : "");
+                                        has_micro_batches(recipe), std::move(form));
 }
 
 // With the run's own tokenizer, whatever the recipe would make of today's lines.
@@ -159,12 +179,12 @@ SequenceOptions training_options(const Recipe& recipe, std::uint64_t position) {
 
 JsonlRunData::JsonlRunData(std::shared_ptr<const Tokenizer> tokenizer, JsonlSet set,
                            std::vector<CorpusFile> files, bool has_weights,
-                           std::string chat_template)
+                           std::optional<LoadedChatTemplate> form)
     : tokenizer_(std::move(tokenizer)),
       set_(std::move(set)),
       files_(std::move(files)),
       has_weights_(has_weights),
-      chat_template_(std::move(chat_template)) {}
+      form_(std::move(form)) {}
 
 SettingValues JsonlRunData::facts(const Recipe& recipe) const {
   return with_example({{"vocab", std::int64_t{tokenizer_->vocab_size()}}}, recipe);
@@ -240,9 +260,28 @@ json JsonlRunData::record() const {
                  {"validation", identity(*set_.validation)},
                  {"tokenizer", hex16(tokenizer_->fingerprint())},
                  {"files", std::move(files)}};
-  if (!chat_template_.empty())
-    record["template"] = hex16(hash64(std::as_bytes(std::span(chat_template_))));
+  if (form_) record["template"] = hex16(hash64(std::as_bytes(std::span(form_->form.source()))));
   return parse_json(json_text(record));  // names of files as data.json keeps them
+}
+
+// What stands before the first answer of the first line; of an answer to nothing its first token,
+// which no model learns to write.
+std::optional<SamplePrompt> JsonlRunData::sample_prompt() const {
+  if (set_.kind == JsonlKind::Text) return std::nullopt;
+  const std::uint32_t line = (has_validation() ? set_.validation : set_.train)->front();
+  SamplePrompt prompt;
+  std::size_t k = 0;
+  do {
+    const std::uint32_t token = set_.sequences->token(line, k++);
+    prompt.tokens.push_back(static_cast<std::int32_t>(token & ~kLearntToken));
+  } while ((set_.sequences->token(line, k) & kLearntToken) == 0);
+  if (const auto end = tokenizer_->end_of_text()) prompt.ends.push_back(*end);
+  if (!form_) return prompt;
+  if (const auto eos = form_->variables.find("eos_token");
+      eos != form_->variables.end() && eos->is_string())
+    if (const auto ids = tokenizer_->encode(eos->get<std::string>()); ids.size() == 1)
+      prompt.ends.push_back(ids[0]);
+  return prompt;
 }
 
 json JsonlRunData::counts() const {

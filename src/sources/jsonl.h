@@ -1,6 +1,9 @@
 // Examples of JSON lines: sequences of tokens that are padded, each with what is learnt of it.
 #pragma once
 
+#include <optional>
+
+#include "data/chat/load_chat_template.h"
 #include "data/jsonl_set.h"
 #include "sources/run_data.h"
 
@@ -9,9 +12,10 @@ namespace aloft {
 class JsonlRunData : public RunData {
  public:
   // `has_weights`: whether steps have several micro-batches, whose means then count by their
-  // targets. `chat_template`: its text, of messages.
+  // targets. `form`: of messages.
   JsonlRunData(std::shared_ptr<const Tokenizer> tokenizer, JsonlSet set,
-               std::vector<CorpusFile> files, bool has_weights, std::string chat_template = "");
+               std::vector<CorpusFile> files, bool has_weights,
+               std::optional<LoadedChatTemplate> form = std::nullopt);
 
   SettingValues facts(const Recipe& recipe) const override;
   std::vector<std::string> columns() const override;
@@ -30,6 +34,7 @@ class JsonlRunData : public RunData {
   }
   std::string describe() const override;
   const Tokenizer* tokenizer() const override { return tokenizer_.get(); }
+  std::optional<SamplePrompt> sample_prompt() const override;
 
  private:
   std::string place_of(std::uint32_t sequence) const;
@@ -40,7 +45,7 @@ class JsonlRunData : public RunData {
   JsonlSet set_;
   std::vector<CorpusFile> files_;
   bool has_weights_;
-  std::string chat_template_;
+  std::optional<LoadedChatTemplate> form_;
 };
 
 }  // namespace aloft

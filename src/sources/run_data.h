@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "data/example_source.h"
+#include "data/sample_prompt.h"
 #include "data/tokenizer.h"
 #include "recipe/recipe.h"
 #include "tasks/column.h"
@@ -57,6 +58,8 @@ class RunData {
   // Of text; null and nothing where there is none.
   virtual const Tokenizer* tokenizer() const { return nullptr; }
   virtual std::optional<double> bytes_a_target() const { return std::nullopt; }
+  // Of questions with answers, one that was not learnt where there is one; nothing of plain text.
+  virtual std::optional<SamplePrompt> sample_prompt() const { return std::nullopt; }
 
   // Units of a training example on average, where examples are filled up with padding, which counts
   // as none.

@@ -45,8 +45,7 @@ std::vector<std::unique_ptr<Listener>> listeners_of(const RunParts& run) {
   if (train.patience > 0) add(std::make_unique<EarlyStopping>(train.patience));
   if (train.sample_tokens > 0 && !run.options.only_steps && run.data.tokenizer() &&
       run.session.task->writer())
-    add(std::make_unique<TextSamples>(run.session, *run.data.tokenizer(), run.directory,
-                                      run.result.sample));
+    add(std::make_unique<TextSamples>(run.session, run.data, run.directory, run.result.sample));
   if (run.options.report) add(std::make_unique<ReportAtEnd>(run.options.report));
   return all;
 }

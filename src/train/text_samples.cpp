@@ -53,7 +53,7 @@ void TextSamples::run_closing(const RunClosing& e) {
 // A model that cannot be sampled is no reason to lose the run's end.
 void TextSamples::draw(std::int64_t step) {
   try {
-    newest_ = draw_run_sample(*session_.task->writer(), tokenizer_,
+    newest_ = draw_run_sample(*session_.task->writer(), tokenizer_, prompt_,
                               session_.recipe.train.sample_tokens, session_.recipe.train.seed);
   } catch (const DivergedError& e) {
     return log_warning("no sample: {}", e.what());

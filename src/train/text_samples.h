@@ -1,21 +1,28 @@
 // Writes the samples of a run (run_sample.h): every train.sample_every steps, and at its end.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "data/sample_prompt.h"
 #include "data/tokenizer.h"
 #include "run/listener.h"
 #include "run/run_directory.h"
+#include "sources/run_data.h"
 #include "train/session.h"
 
 namespace aloft {
 
 class TextSamples : public Listener {
  public:
-  // All outlive this. The newest text is put into `newest`, too.
-  TextSamples(const Session& session, const Tokenizer& tokenizer, const RunDirectory& directory,
+  // All outlive this; the data has a tokenizer. The newest text is put into `newest`, too.
+  TextSamples(const Session& session, const RunData& data, const RunDirectory& directory,
               std::string& newest)
-      : session_(session), tokenizer_(tokenizer), directory_(directory), newest_(newest) {}
+      : session_(session),
+        tokenizer_(*data.tokenizer()),
+        prompt_(data.sample_prompt()),
+        directory_(directory),
+        newest_(newest) {}
   std::string makes() const override { return "the last sample"; }
   bool lacks_at(const Standing& standing) const override { return lacks(standing.step); }
   // What was written behind the state that the run goes on from is of a course that it has left.
@@ -33,6 +40,7 @@ class TextSamples : public Listener {
 
   const Session& session_;
   const Tokenizer& tokenizer_;
+  const std::optional<SamplePrompt> prompt_;
   const RunDirectory& directory_;
   std::string& newest_;
 };

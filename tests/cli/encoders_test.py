@@ -258,6 +258,12 @@ class Encoders(ProgramTest):
         self.assertIn("data.length", self.refused("train", "classify.toml", "--init", "roberta-tiny", "--out", "x",
                                                   "--set", "data.length=20"))
 
+    def test_a_mask_of_a_file_is_not_passed_over(self):
+        self.question("masked.safetensors", tokens=[[2, 5, 11, 3], [2, 8, 3, 0]],
+                      attention_mask=[[1, 1, 1, 1], [1, 1, 1, 0]])
+        said = self.refused("score", "bert-tiny", "--tokens", "masked.safetensors", "--out", "a.safetensors", exit_code=3)
+        self.assertRegex(said, r"E0719[^~]*saw +'attention_mask'[^~]*need +lengths \[B\]")
+
     def test_norms_have_other_names_in_files_of_2018(self):
         self.question("q.safetensors", tokens=[[2, 5, 11, 3], [2, 8, 3, 0]], lengths=[4, 3], labels=[1, 0])
         for name in ("bert-tiny", "roberta-tiny"):

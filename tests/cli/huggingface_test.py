@@ -372,7 +372,8 @@ class HuggingFace(ProgramTest):
                              ("tekken.json", "tokenizer.json"), ("vocab.json", "merges.txt")):
             if file:
                 (folder / file).write_text("{}")
-            for verb in (("train", *asked, "--out", "x"), ("train", *asked, *lines, "--out", "x")):
+            for verb in (("train", *asked, "--out", "x"), ("train", *asked, *lines, "--out", "x"),
+                         ("data", "build", *asked), ("data", "build", *asked, *lines)):
                 said = self.refused(*verb)
                 self.assertIn("error E0717", said)
                 self.assertRegex(said, rf"saw +{file or 'none of these'}")
@@ -382,8 +383,17 @@ class HuggingFace(ProgramTest):
                 (folder / file).unlink()
         self.assertFalse((self.folder / "x").exists())
         self.aloft("explain", "plan", *asked)  # which needs no word of the text
-        self.aloft("train", *asked, "--set", "data.tokenizer.path=folder", "--set", "data.tokenizer.kind=byte", "--out",
-                   "named")
+        self.aloft("train", *asked, "--set", "data.tokenizer.path=folder", "--out", "named")
+
+    def test_the_path_of_a_tokenizer_says_its_kind(self):
+        """One that is said and is another is refused."""
+        (self.folder / "kindless.toml").write_text('[data]\ntext = ["text.txt"]\n')
+        build, path = ("data", "build", "kindless.toml"), ("--set", "data.tokenizer.path=folder")
+        for words in (path, ("--init", "folder")):
+            self.assertEqual(json.loads(self.aloft(*build, *words, "--json").stdout)["tokenizer"], "byte")
+        said = self.refused(*build, *path, "--set", "data.tokenizer.kind=char")
+        self.assertRegex(said, r"E0505[^~]*saw +a tokenizer of the kind byte[^~]*need +one of the kind char[^~]*"
+                               r"try +data.tokenizer.path without data.tokenizer.kind")
 
     def test_a_folder_that_lost_its_tokenizer_is_named_when_a_run_goes_on(self):
         """And the run goes on with what it has kept of it."""

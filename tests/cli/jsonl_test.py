@@ -150,6 +150,45 @@ class JsonLines(ProgramTest):
         self.assertIn("moved.jsonl", said)
         self.assertIn("going on with the new data", self.aloft(*asked, "--force").stderr.decode())
 
+    def test_lines_of_their_own_are_for_validation(self):
+        write_pairs(self.folder / "held.jsonl", PAIRS[:3])
+        (self.folder / "apart.toml").write_text(RECIPE.replace("validation = 0\n", 'validation_jsonl = ["held*.jsonl"]\n'))
+        self.aloft("train", "apart.toml", "--set", "optimizer.lr=0", "--set", "train.eval_every=1", "--out", "apart")
+        data = json.loads((self.folder / "apart" / "data.json").read_text())
+        self.assertEqual((data["train"]["examples"], data["validation"]["examples"]), (8, 3))
+        shown = json.loads(self.aloft("data", "build", "apart.toml", "--set", "data.length=16", "--json").stdout)
+        self.assertEqual((shown["train_examples"], shown["train_tokens"], shown["validation_tokens"]),
+                         (8, *(sum(len(p + c) - 1 for p, c in of) for of in (PAIRS, PAIRS[:3]))))
+        self.aloft("data", "batches", "apart.toml", "--steps", 2, "--out", "apart.safetensors")
+        self.aloft("data", "batches", "tiny.toml", "--steps", 2, "--out", "whole.safetensors")
+        self.assertEqual(*(read_tensors(self.folder / f"{name}.safetensors") for name in ("apart", "whole")))
+        self.aloft("train", "tiny.toml", "--set", "optimizer.lr=0", "--set", "train.batch=3", "--set",
+                   "data.jsonl=['held.jsonl']", "--steps", 1, "--out", "held")
+        records = map(json.loads, (self.folder / "apart" / "metrics.jsonl").read_text().splitlines())
+        measured = [line["val_loss"] for line in records if "val_loss" in line]
+        self.assertAlmostEqual(measured[0], self.losses("held")[0], places=5)
+        write_pairs(self.folder / "held.jsonl", PAIRS[:2])
+        said = self.refused("train", "apart.toml", "--out", "apart", "--resume", "--steps", 9, "--set", "optimizer.lr=0",
+                            "--set", "train.eval_every=1", exit_code=2)
+        self.assertRegex(said, r"E0818[^~]*validation examples: 3 .*, now 2")
+        write_pairs(self.folder / "held.jsonl", [("nothing", "")])
+        said = self.refused("train", "apart.toml", "--out", "x")
+        self.assertRegex(said, r"E0511[^~]*data.validation_jsonl[^~]*held.jsonl[^~]*1 line, of which nothing is learnt")
+        for named in ("pairs.jsonl", "p*.jsonl"):
+            said = self.refused("train", "apart.toml", "--set", f"data.validation_jsonl=['{named}']", "--out", "x",
+                                exit_code=2)
+            self.assertRegex(said, r"E0950[^~]*at +.*pairs.jsonl[^~]*saw[^~]*need[^~]*try")
+        (self.folder / "text.jsonl").write_text('{"text": "a b"}\n')
+        said = self.refused("train", "apart.toml", "--set", "data.validation_jsonl=['text.jsonl']", "--out", "x")
+        self.assertRegex(said, "E0534[^~]*text.jsonl:1")
+        said = self.refused("train", "tiny.toml", "--set", "train.eval_every=1", "--out", "x", exit_code=2)
+        self.assertRegex(said, "E0710[^~]*data.validation_jsonl")
+        for recipe, *keys in (("apart", "data.validation=0.1"),
+                              ("tiny", "data.validation_jsonl=['held.jsonl']", "data.jsonl=[]", "data.text=['text.txt']")):
+            said = self.refused("train", f"{recipe}.toml", *(w for key in keys for w in ("--set", key)), "--out", "x",
+                                exit_code=2)
+            self.assertRegex(said, "E0710[^~]*data.validation_jsonl")
+
     def test_the_length_of_a_run_counts_no_padding(self):
         def said(*words):
             return self.aloft("train", "tiny.toml", "--out", "counted", *words).stderr.decode()
@@ -177,7 +216,7 @@ class JsonLines(ProgramTest):
         write_pairs(self.folder / "long.jsonl", PAIRS + [("a" * 30, "b"), ("a", "b" * 30), ("nothing", "")])
         said = self.aloft("train", "tiny.toml", "--set", "data.jsonl=['long.jsonl']", "--out", "long", "--steps",
                           1).stderr.decode()
-        self.assertIn("1 line of data.jsonl cut behind 17 tokens", said)
+        self.assertIn("1 line cut behind 17 tokens", said)
         self.assertIn("1 line left out: all that is learnt", said)
         self.assertIn("1 line left out: nothing of them is learnt", said)
         self.assertIn("no token that ends a text", said)
@@ -259,6 +298,26 @@ class FromHuggingFace(ProgramTest):
         [answer] = self.parsed("generate", "tuned-hf", "--prompt", "<|im_start|>user\nName a colour<|im_end|>\n"
                                "<|im_start|>assistant\n", "--tokens", 4, "--temperature", 0, "--json")
         self.assertTrue(answer["tokens"] or answer["ended"])
+
+    def test_a_sample_answers_a_question(self):
+        """The first one of the lines that are validated on, as the chat template writes it; of the model as it
+        began, the answer that is drawn to the same message is the same."""
+        (self.folder / "asked.jsonl").write_text(json.dumps({"messages": [
+            {"role": "user", "content": "the fox"}, {"role": "assistant", "content": "jumps"},
+            {"role": "user", "content": "again"}, {"role": "assistant", "content": "no"}]}) + "\n")
+        begun = "<|im_start|>user\nthe fox<|im_end|>\n<|im_start|>assistant\n"
+        (self.folder / "ask.toml").write_text((self.folder / "tune.toml").read_text().replace(
+            "validation = 0\n", 'validation_jsonl = ["asked.jsonl"]\n'))
+        shown = self.aloft("train", "ask.toml", "--init", "qwen", "--steps", 1, "--set", "optimizer.lr=0", "--set",
+                           "precision=O0", "--set", "train.sample_tokens=6", "--out", "said")
+        sample = (self.folder / "said" / "samples" / "step-000001.txt").read_text()
+        self.assertTrue(sample.startswith(begun), sample)
+        self.assertIn("sample:\n" + begun, shown.stdout.decode())
+        [answer] = self.parsed("generate", "qwen", "--message", "the fox", "--tokens", 6, "--temperature", 0.8,
+                               "--top-k", 40, "--seed", 1, "--json")
+        self.assertEqual(sample, begun + answer["text"])
+        self.aloft("train", "tiny.toml", "--steps", 1, "--set", "train.sample_tokens=4", "--out", "completed")
+        self.assertTrue((self.folder / "completed" / "samples" / "step-000001.txt").read_bytes().startswith(b"ab"))
 
     def test_another_chat_template_is_named_when_a_run_goes_on(self):
         shutil.copytree(self.folder / "qwen", self.folder / "reworded")
