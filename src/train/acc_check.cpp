@@ -144,6 +144,8 @@ DType coarsest_of(const std::vector<TensorType>& operands) {
   return coarsest;
 }
 
+bool is_low(const HostArray& a) { return a.dtype == DType::BF16 || a.dtype == DType::F16; }
+
 // A product of matrices is linear in each of its operands: of their magnitudes it is the sum of
 // those of all products.
 std::vector<HostArray> magnitudes_of(std::vector<HostArray> operands) {
@@ -151,6 +153,51 @@ std::vector<HostArray> magnitudes_of(std::vector<HostArray> operands) {
     if (is_float(a.dtype))
       for (HostNumber& v : a.values) v = std::abs(static_cast<double>(v));
   return operands;
+}
+
+// Whether an op only adds its operands' elements up, each some times: what it makes of their
+// positive and of their negative parts is the meaning, one less the other. Then what it makes of
+// their magnitudes is the magnitudes' sum; empty: it does something else.
+std::vector<double> summed_of(const OpDef& op, const Attrs& attrs, const std::vector<HostArray>& in,
+                              const HostArray& meaning, std::size_t result) {
+  std::vector<HostArray> parts[2] = {in, in};
+  for (std::size_t k = 0; k < in.size(); ++k) {
+    if (!is_float(in[k].dtype)) continue;
+    for (std::size_t j = 0; j < in[k].values.size(); ++j) {
+      const double v = in[k].values[j];
+      parts[v < 0 ? 0 : 1][k].values[j] = 0;
+      if (v < 0) parts[1][k].values[j] = -v;
+    }
+  }
+  const std::vector<double> more = evaluate_op(op, attrs, parts[0])[result].doubles(),
+                            less = evaluate_op(op, attrs, parts[1])[result].doubles();
+  // Where nothing is negative that says little: of twice as much a sum is twice as much, too.
+  std::vector<double> doubled;
+  if (std::ranges::all_of(less, [](double v) { return v == 0; })) {
+    for (HostArray& a : parts[0])
+      if (is_float(a.dtype))
+        for (HostNumber& v : a.values) v = 2 * static_cast<double>(v);
+    doubled = evaluate_op(op, attrs, parts[0])[result].doubles();
+  }
+  std::vector<double> summed;
+  for (std::size_t j = 0; j < more.size(); ++j) {
+    if (!doubled.empty() && !(std::abs(doubled[j] - 2 * more[j]) <= 0x1p-40 * more[j])) return {};
+    const double sum = more[j] + less[j], meant = meaning.values[j];
+    const bool is_sum =
+        more[j] >= 0 && less[j] >= 0 && std::abs(more[j] - less[j] - meant) <= 0x1p-40 * sum;
+    if (!is_sum) return {};
+    summed.push_back(sum);
+  }
+  return summed;
+}
+
+// How many terms an element of a sum has, at most: by the sizes of what it is made of, or by how
+// many indices say where each term belongs.
+std::int64_t terms_of(const std::vector<HostArray>& in, const HostArray& out) {
+  std::size_t elements = 0, indices = 0;
+  for (const HostArray& a : in) (is_float(a.dtype) ? elements : indices) += a.values.size();
+  const std::size_t each = elements / std::max<std::size_t>(out.values.size(), 1);
+  return static_cast<std::int64_t>(std::max({each, indices, std::size_t{1}}));
 }
 
 // Integers that differ by less than a double shows.
@@ -200,14 +247,18 @@ void check(const json& entry, const Path& folder, CheckedCall& call) {
     if (standard == accuracy::Standard::Ulp) {
       summed = evaluate_op(op, attrs, magnitudes_of(in))[i].doubles();
       terms = op.products(attrs, operands, results)[0].k;
+    } else if (standard == accuracy::Standard::Benchmark && op.eval && !meant && is_low(out[i])) {
+      summed = summed_of(op, attrs, in, meaning[i], i);
+      terms = terms_of(in, out[i]);
     }
     const DType type = meant ? DType::F32 : out[i].dtype;
     call.results.push_back(
         {results[i].str() + (meant ? " as f32" : ""),
-         accuracy::accuracy_of(standard, {type, result, exact, rounded, inner,
-                                          is_at_random ? std::span<const double>(meant->apart)
-                                                       : std::span<const double>(),
-                                          summed, terms})});
+         accuracy::accuracy_of(
+             standard,
+             {type, result, exact, rounded, inner,
+              is_at_random ? std::span<const double>(meant->apart) : std::span<const double>(),
+              summed, terms, meant ? std::span<const std::int64_t>() : out[i].shape})});
     if (!meant) judge_whole(out[i], meaning[i], call.results.back().accuracy);
   }
 }
