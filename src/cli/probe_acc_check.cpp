@@ -59,7 +59,7 @@ std::string text_of(const CheckedCall& call) {
   std::string text =
       fmt::format("{} {}: {} ({}, {})", call.step, call.entry, call.name, call.op, call.kernel);
   const CheckedResult* failed = call.failed();
-  if (!failed) return text + ": " + call.unchecked;
+  if (!failed) return text + ": " + call.unchecked + call.contradiction;
   const accuracy::Accuracy& a = failed->accuracy;
   return text + fmt::format(": {} of {}; farthest off is element {}: {:.9g}, which means {:.9g}",
                             a.why, failed->type, a.worst, a.worst_result, a.worst_meaning);
@@ -77,6 +77,14 @@ std::string text_of_unjudged(const CheckedDump& dump) {
                      without > kMostNames ? fmt::format(" and {} more", without - kMostNames) : "");
 }
 
+// Which steps could not be looked at, a line each.
+std::string text_of_unread(const CheckedDump& dump) {
+  std::string text;
+  for (const CheckedDump::Unread& u : dump.unread)
+    text += one_line(u.step + ": not checked: " + u.why) + "\n";
+  return text;
+}
+
 ExitCode check(const Options& o) {
   refuse_folder_of_others(o.out);
   const CheckedDump dump = check_calls(o.dump, o.list);
@@ -88,15 +96,23 @@ ExitCode check(const Options& o) {
     if (wrong++ < 20 && !o.as_json) print_result("{}\n", one_line(text_of(call)));
   }
   if (o.as_json)
-    print_result("{}\n", json_of(dump).dump(1));
+    print_result("{}\n", json_text_of(dump));
   else
-    print_result("{}\n{}{} calls, {} of them not as their ops mean\n", table_of_ops(calls),
-                 text_of_unjudged(dump), calls.size(), wrong);
+    print_result("{}\n{}{}{} calls, {} of them not as their ops mean\n", table_of_ops(calls),
+                 text_of_unjudged(dump), text_of_unread(dump), calls.size(), wrong);
   print_talk("  {}\n", (Path(o.out) / "accuracy_checking_details.csv").string());
   if (wrong > 0)
     throw DivergedError("E0864", "calls gave other results than their ops mean")
         .saw(fmt::format("{} of {}", wrong, calls.size()))
         .advice("the first of them is the place to look: those behind it took what it gave");
+  if (!dump.unread.empty())
+    throw DataError("E0940", "steps of the dump were not checked")
+        .at(o.dump)
+        .saw(fmt::format(
+            "{} without a dump.json that can be read; all calls of the others are right",
+            dump.unread.size()))
+        .need("of each step the dump.json that `aloft probe run --task acc_check` writes behind it")
+        .advice("make the dump again, or check the other steps by their own dump.json");
   return ExitCode::Ok;
 }
 

@@ -51,9 +51,9 @@ void refuse_what_is_of_recipes(const ProbeWords& o) {
 
 // Steps that the run does not make are not looked at: one of them is refused where it was asked for
 // `by_hand`; of a recipe's, or a config.json's, all. `instead`: what to try; "": more steps.
-void need_steps_to_look_at(const Recipe& recipe, bool by_hand, const std::string& instead = "") {
+void need_steps_to_look_at(const Recipe& recipe, std::int64_t steps, bool by_hand,
+                           const std::string& instead = "") {
   const std::vector<std::int64_t>& at = recipe.probe.at;
-  const std::int64_t steps = recipe.train.steps;
   const auto is_made = [&](std::int64_t step) { return step < steps; };
   if (at.empty() || recipe.probe.task == "structure") return;
   if (by_hand ? std::ranges::all_of(at, is_made) : std::ranges::any_of(at, is_made)) return;
@@ -69,7 +69,7 @@ ExitCode probe_run_model(const ProbeWords& o) {
   AskedOfProbe asked = asked_of(o);
   asked.overrides.push_back({"train.steps", "1"});
   const Recipe recipe = parse_recipe("", "--tokens", asked.overrides);
-  need_steps_to_look_at(recipe, !o.at.empty(), "of a model one pass is made, step 0: no --at");
+  need_steps_to_look_at(recipe, 1, !o.at.empty(), "of a model one pass is made, step 0: no --at");
   if (recipe.probe.task == "acc_check" || look_at(recipe.probe, 0) == Look::Nothing)
     throw UserError("E0700", "with --tokens nothing would be looked at")
         .saw("probe.task = " + in_quotes(recipe.probe.task))
@@ -103,14 +103,16 @@ std::int64_t steps_asked(const ProbeWords& o, const std::vector<Override>& overr
   return 1;
 }
 
-// Which steps were looked at.
+// Which steps were looked at; behind the last that is wanted the run ends.
 struct SeenSteps : Listener {
-  explicit SeenSteps(const ProbeSection& of) : probe(of) {}
-  void step_done(const StepDone& e, Control&) override {
+  SeenSteps(const ProbeSection& of, std::int64_t steps) : probe(of), wanted(steps) {}
+  void step_done(const StepDone& e, Control& run) override {
     ++made;
+    if (e.step >= wanted) run.stop("the steps that the probe looks at are made");
     if (look_at(probe, e.step - 1) != Look::Nothing) looked_at.push_back(e.step - 1);
   }
   const ProbeSection& probe;
+  const std::int64_t wanted;
   std::int64_t made = 0;
   std::vector<std::int64_t> looked_at;
 };
@@ -121,6 +123,7 @@ class RecipeRun {
       : o_(o),
         answer_(o.json, o.quiet),
         asked_(asked_of(o)),
+        steps_(steps_asked(o, asked_.overrides)),
         recipe_(recipe()),
         whole_(asked_.out),
         had_run_(path_exists(Path(asked_.out) / "run")) {}
@@ -155,26 +158,32 @@ class RecipeRun {
       throw;
     }
     const bool is_interrupted = r.exit == ExitCode::Interrupted;
+    if (!is_interrupted && recipe_.probe.task != "structure" && r.last_step < steps_)
+      log_warning("the recipe's train.epochs are {}: --set train.steps={} makes it longer",
+                  counted(r.last_step, "step"), steps_);
     say_the_end(r, is_interrupted);
     if (is_found() && !is_interrupted) answer_overflows(answer_, overflows(), t.out);
     answer_.end();
     if (is_interrupted)
       print_talk("interrupted by {}: {} of {} were made; the dump of {} in {} is whole\n",
-                 InterruptScope::signal_name(), r.steps, counted(recipe_.train.steps, "step"),
+                 InterruptScope::signal_name(), r.steps, counted(steps_, "step"),
                  counted(std::ssize(seen_.looked_at), "step"), asked_.out);
     return r.exit;
   }
 
  private:
+  // As long as it is, since rates may go by its length: the run ends behind the steps that are
+  // asked for. Where these are more than it has, it is made longer.
   Recipe recipe() {
-    const std::int64_t steps = steps_asked(o_, asked_.overrides);
     std::vector<Override> overrides = asked_.overrides;
-    overrides.push_back({"train.steps", std::to_string(steps)});
+    const Recipe whole = load_recipe(o_.recipe.path, overrides);
+    if (whole.train.epochs == 0 && whole.train.steps < steps_)
+      overrides.push_back({"train.steps", std::to_string(steps_)});
     if (o_.threads) overrides.push_back({"train.threads", std::to_string(*o_.threads)});
     if (const auto device = given_device())
       overrides.push_back({"train.device", "\"" + *device + "\""});
     Recipe recipe = load_recipe(o_.recipe.path, overrides);
-    need_steps_to_look_at(recipe, !o_.at.empty());
+    need_steps_to_look_at(recipe, steps_, !o_.at.empty());
     if (o_.steps && recipe.probe.task == "structure")
       throw UserError("E0700", "with task structure no step is made")
           .saw("--steps " + std::to_string(*o_.steps))
@@ -231,10 +240,11 @@ class RecipeRun {
   const ProbeWords& o_;
   ProbeAnswer answer_;
   const AskedOfProbe asked_;
+  const std::int64_t steps_;
   const Recipe recipe_;
   MadeFolder whole_;
   const bool had_run_;
-  SeenSteps seen_{recipe_.probe};
+  SeenSteps seen_{recipe_.probe, steps_};
 };
 
 // Who names a folder of Hugging Face may well mean its model, not a training that begins from it.

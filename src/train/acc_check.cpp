@@ -13,6 +13,7 @@
 #include "observe/compare/tensor_reader.h"
 #include "ops/evaluate.h"
 #include "ops/values_of_update.h"
+#include "train/call_figures.h"
 #include "types/attrs.h"
 
 namespace aloft {
@@ -20,10 +21,7 @@ namespace aloft {
 namespace {
 
 using nlohmann::json;
-using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kUnjudged =
-    "no `call`: which op made it, and of what, is not written down";
 constexpr std::uint64_t kMostOfDump = std::uint64_t{4} << 30;
 
 [[noreturn]] void refuse(const Path& file, const std::string& saw) {
@@ -34,15 +32,27 @@ constexpr std::uint64_t kMostOfDump = std::uint64_t{4} << 30;
       .advice("make the dump anew");
 }
 
-// step0/rank/dump.json and its like, in order of their numbers.
-std::vector<Path> dumps_in(const Path& dump) {
+bool is_of_a_step(std::string_view folder) {
+  return folder.starts_with("step") && parse_int(folder.substr(4));
+}
+
+// step0/rank/dump.json and its like, in order of their numbers. `unread` gets the steps, and their
+// processes, that have none.
+std::vector<Path> dumps_in(const Path& dump, std::vector<CheckedDump::Unread>& unread) {
   if (!is_folder(dump)) return {dump};
   std::vector<Path> found;
   if (path_exists(dump / "dump.json")) found.push_back(dump / "dump.json");
   for (const Path& step : list_folder(dump)) {
-    if (!step.filename().string().starts_with("step") || !is_folder(step)) continue;
+    const std::string name = step.filename().string();
+    if (!name.starts_with("step") || !is_folder(step)) continue;
+    const std::size_t before = found.size() + unread.size();
     for (const Path& rank : list_folder(step))
-      if (path_exists(rank / "dump.json")) found.push_back(rank / "dump.json");
+      if (path_exists(rank / "dump.json"))
+        found.push_back(rank / "dump.json");
+      else if (is_of_a_step(name) && is_folder(rank))
+        unread.push_back({name, "there is no " + (rank / "dump.json").string()});
+    if (is_of_a_step(name) && found.size() + unread.size() == before)
+      unread.push_back({name, "there is no dump.json in " + step.string()});
   }
   std::ranges::sort(found, {}, [](const Path& p) {
     const std::string text = p.string();
@@ -75,22 +85,30 @@ std::vector<HostNumber> numbers_of(const compare::Elements& e) {
   return all;
 }
 
-// The elements of a record, from its file beside the dump.
-HostArray tensor_of(const json& record, const Path& folder) {
+// The elements of a record, from its file beside the dump. `contradiction`: the first of a call's
+// figures that its tensors are not of.
+HostArray tensor_of(const json& record, const Path& folder, std::string& contradiction) {
   HostArray a;
   const std::string type = record.at("dtype").get<std::string>();
   a.dtype = dtype_of(type);
   a.shape = record.at("shape").get<std::vector<std::int64_t>>();
   const std::string name = record.at("data_name").get<std::string>();
   if (name.find('/') != std::string::npos || name.starts_with("."))
-    refuse(folder, "a file outside of the dump: " + name);
+    throw DataError("E0863", "a record of the dump names a file outside of it")
+        .at(folder.string())
+        .saw(in_quotes(name))
+        .need("the name of a file in the folder");
   a.values = numbers_of(compare::read_tensor_file(folder / name, type, a.shape));
+  if (contradiction.empty())
+    if (const std::string figure = contradicted_figure(record, a); !figure.empty())
+      contradiction = name + " is not what dump.json says: " + figure;
   return a;
 }
 
-std::vector<HostArray> tensors_of(const json& list, const Path& folder) {
+std::vector<HostArray> tensors_of(const json& list, const Path& folder,
+                                  std::string& contradiction) {
   std::vector<HostArray> all;
-  for (const json& record : list) all.push_back(tensor_of(record, folder));
+  for (const json& record : list) all.push_back(tensor_of(record, folder, contradiction));
   return all;
 }
 
@@ -126,6 +144,8 @@ DType coarsest_of(const std::vector<TensorType>& operands) {
   return coarsest;
 }
 
+bool is_low(const HostArray& a) { return a.dtype == DType::BF16 || a.dtype == DType::F16; }
+
 // A product of matrices is linear in each of its operands: of their magnitudes it is the sum of
 // those of all products.
 std::vector<HostArray> magnitudes_of(std::vector<HostArray> operands) {
@@ -133,6 +153,51 @@ std::vector<HostArray> magnitudes_of(std::vector<HostArray> operands) {
     if (is_float(a.dtype))
       for (HostNumber& v : a.values) v = std::abs(static_cast<double>(v));
   return operands;
+}
+
+// Whether an op only adds its operands' elements up, each some times: what it makes of their
+// positive and of their negative parts is the meaning, one less the other. Then what it makes of
+// their magnitudes is the magnitudes' sum; empty: it does something else.
+std::vector<double> summed_of(const OpDef& op, const Attrs& attrs, const std::vector<HostArray>& in,
+                              const HostArray& meaning, std::size_t result) {
+  std::vector<HostArray> parts[2] = {in, in};
+  for (std::size_t k = 0; k < in.size(); ++k) {
+    if (!is_float(in[k].dtype)) continue;
+    for (std::size_t j = 0; j < in[k].values.size(); ++j) {
+      const double v = in[k].values[j];
+      parts[v < 0 ? 0 : 1][k].values[j] = 0;
+      if (v < 0) parts[1][k].values[j] = -v;
+    }
+  }
+  const std::vector<double> more = evaluate_op(op, attrs, parts[0])[result].doubles(),
+                            less = evaluate_op(op, attrs, parts[1])[result].doubles();
+  // Where nothing is negative that says little: of twice as much a sum is twice as much, too.
+  std::vector<double> doubled;
+  if (std::ranges::all_of(less, [](double v) { return v == 0; })) {
+    for (HostArray& a : parts[0])
+      if (is_float(a.dtype))
+        for (HostNumber& v : a.values) v = 2 * static_cast<double>(v);
+    doubled = evaluate_op(op, attrs, parts[0])[result].doubles();
+  }
+  std::vector<double> summed;
+  for (std::size_t j = 0; j < more.size(); ++j) {
+    if (!doubled.empty() && !(std::abs(doubled[j] - 2 * more[j]) <= 0x1p-40 * more[j])) return {};
+    const double sum = more[j] + less[j], meant = meaning.values[j];
+    const bool is_sum =
+        more[j] >= 0 && less[j] >= 0 && std::abs(more[j] - less[j] - meant) <= 0x1p-40 * sum;
+    if (!is_sum) return {};
+    summed.push_back(sum);
+  }
+  return summed;
+}
+
+// How many terms an element of a sum has, at most: by the sizes of what it is made of, or by how
+// many indices say where each term belongs.
+std::int64_t terms_of(const std::vector<HostArray>& in, const HostArray& out) {
+  std::size_t elements = 0, indices = 0;
+  for (const HostArray& a : in) (is_float(a.dtype) ? elements : indices) += a.values.size();
+  const std::size_t each = elements / std::max<std::size_t>(out.values.size(), 1);
+  return static_cast<std::int64_t>(std::max({each, indices, std::size_t{1}}));
 }
 
 // Integers that differ by less than a double shows.
@@ -152,9 +217,9 @@ void check(const json& entry, const Path& folder, CheckedCall& call) {
   const OpDef& op = op_named(call.op);
   const std::string words = entry.at("call").at("attrs").get<std::string>();
   const Attrs attrs = words.empty() ? Attrs() : parse_attrs(words);
-  const auto in =
-      tensors_of(entry.contains("input_args") ? entry["input_args"] : entry.at("input"), folder);
-  const auto out = tensors_of(entry.at("output"), folder);
+  const auto in = tensors_of(entry.contains("input_args") ? entry["input_args"] : entry.at("input"),
+                             folder, call.contradiction);
+  const auto out = tensors_of(entry.at("output"), folder, call.contradiction);
   const std::vector<TensorType> operands = types_of(in), results = types_of(out);
   check_shapes(op, attrs, operands, results);
   const std::vector<HostArray> meaning = evaluate_op(op, attrs, in);
@@ -182,14 +247,18 @@ void check(const json& entry, const Path& folder, CheckedCall& call) {
     if (standard == accuracy::Standard::Ulp) {
       summed = evaluate_op(op, attrs, magnitudes_of(in))[i].doubles();
       terms = op.products(attrs, operands, results)[0].k;
+    } else if (standard == accuracy::Standard::Benchmark && op.eval && !meant && is_low(out[i])) {
+      summed = summed_of(op, attrs, in, meaning[i], i);
+      terms = terms_of(in, out[i]);
     }
     const DType type = meant ? DType::F32 : out[i].dtype;
     call.results.push_back(
         {results[i].str() + (meant ? " as f32" : ""),
-         accuracy::accuracy_of(standard, {type, result, exact, rounded, inner,
-                                          is_at_random ? std::span<const double>(meant->apart)
-                                                       : std::span<const double>(),
-                                          summed, terms})});
+         accuracy::accuracy_of(
+             standard,
+             {type, result, exact, rounded, inner,
+              is_at_random ? std::span<const double>(meant->apart) : std::span<const double>(),
+              summed, terms, meant ? std::span<const std::int64_t>() : out[i].shape})});
     if (!meant) judge_whole(out[i], meaning[i], call.results.back().accuracy);
   }
 }
@@ -268,6 +337,8 @@ void check_dump(const Path& file, const std::vector<std::string>& list, CheckedD
       call.unchecked = in_a_line(e);
     } catch (const UserError& e) {
       call.unchecked = in_a_line(e);
+    } catch (const EnvironmentError& e) {  // a file that the system does not give
+      call.unchecked = in_a_line(e);
     }
     calls.push_back(std::move(call));
   }
@@ -277,86 +348,28 @@ void check_dump(const Path& file, const std::vector<std::string>& list, CheckedD
                    });
 }
 
-std::string in_quotes_of_csv(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
-}
-
-std::string verdict(const CheckedCall& call) {
-  if (!call.unchecked.empty()) return "error";
-  return call.is_passed() ? "pass" : "error";
-}
-
-std::string message(const CheckedCall& call) {
-  if (!call.unchecked.empty()) return call.unchecked;
-  const CheckedResult* failed = call.failed();
-  return failed ? failed->accuracy.why : "";
-}
-
-std::string table_of_results(const std::vector<CheckedCall>& calls) {
-  std::string text =
-      "Step,API Name,Op,Kernel,Name,Phase,Result Number,Type,Standard,Max Absolute Error,"
-      "Max Relative Error,Mean Relative Error,RMSE,Max ULP,Mean ULP,Share Over ULP Limit,RMSE "
-      "Ratio,"
-      "Max Error Ratio,Mean Relative Ratio,Result,Message\n";
-  for (const CheckedCall& call : calls)
-    for (std::size_t i = 0; i < call.results.size(); ++i) {
-      const accuracy::Accuracy& a = call.results[i].accuracy;
-      text += fmt::format(
-          "{},{},{},{},{},{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:."
-          "6g},"
-          "{:.6g},{},{}\n",
-          call.step, call.entry, call.op, call.kernel, in_quotes_of_csv(call.name), call.phase, i,
-          in_quotes_of_csv(call.results[i].type), name_of(a.standard), a.max_absolute,
-          a.max_relative, a.mean_relative, a.rmse, a.max_ulp, a.mean_ulp, a.share_over_limit,
-          a.rmse_ratio, a.max_ratio, a.mean_ratio, a.is_passed ? "pass" : "error",
-          in_quotes_of_csv(a.why));
-    }
-  return text;
-}
-
-Json json_of(const CheckedCall& call) {
-  Json results = Json::array();
-  const auto number = [](double v) {
-    return std::isfinite(v) ? Json(v) : Json(fmt::format("{}", v));
+// Of several dumps one that cannot be read does not end the check of the others.
+void check_one_of(std::size_t count, const Path& file, const std::vector<std::string>& list,
+                  CheckedDump& checked, std::vector<std::string>& names) {
+  const auto leave_out = [&](const Error& e) {
+    checked.unread.push_back({file.parent_path().parent_path().filename().string(), in_a_line(e)});
   };
-  for (const CheckedResult& r : call.results) {
-    const accuracy::Accuracy& a = r.accuracy;
-    results.push_back({{"type", r.type},
-                       {"standard", name_of(a.standard)},
-                       {"elements", a.elements},
-                       {"max_absolute", number(a.max_absolute)},
-                       {"max_relative", number(a.max_relative)},
-                       {"mean_relative", number(a.mean_relative)},
-                       {"rmse", number(a.rmse)},
-                       {"max_ulp", number(a.max_ulp)},
-                       {"mean_ulp", number(a.mean_ulp)},
-                       {"share_over_limit", number(a.share_over_limit)},
-                       {"rmse_ratio", number(a.rmse_ratio)},
-                       {"max_ratio", number(a.max_ratio)},
-                       {"mean_ratio", number(a.mean_ratio)},
-                       {"worst", a.worst},
-                       {"worst_result", number(a.worst_result)},
-                       {"worst_meaning", number(a.worst_meaning)},
-                       {"result", a.is_passed ? "pass" : "error"},
-                       {"message", a.why}});
+  try {
+    check_dump(file, list, checked, names);
+  } catch (const DataError& e) {
+    if (count == 1) throw;
+    leave_out(e);
+  } catch (const EnvironmentError& e) {
+    if (count == 1) throw;
+    leave_out(e);
   }
-  return {{"step", call.step},
-          {"entry", call.entry},
-          {"op", call.op},
-          {"kernel", call.kernel},
-          {"name", call.name},
-          {"module", call.module},
-          {"phase", call.phase},
-          {"result", verdict(call)},
-          {"message", message(call)},
-          {"results", std::move(results)}};
 }
 
 }  // namespace
 
-bool CheckedCall::is_passed() const { return unchecked.empty() && !failed(); }
+bool CheckedCall::is_passed() const {
+  return unchecked.empty() && contradiction.empty() && !failed();
+}
 
 const CheckedResult* CheckedCall::failed() const {
   for (const CheckedResult& r : results)
@@ -385,7 +398,8 @@ CheckedDump check_calls(const Path& dump, const std::vector<std::string>& list) 
   if (!path_exists(dump)) refuse(dump, "nothing of that name");
   CheckedDump checked;
   std::vector<std::string> names;
-  for (const Path& file : dumps_in(dump)) check_dump(file, list, checked, names);
+  const std::vector<Path> files = dumps_in(dump, checked.unread);
+  for (const Path& file : files) check_one_of(files.size(), file, list, checked, names);
   if (!checked.calls.empty()) return checked;
   if (!checked.unjudged.empty())
     refuse(dump,
@@ -394,33 +408,6 @@ CheckedDump check_calls(const Path& dump, const std::vector<std::string>& list) 
   std::erase(names, "");
   if (!names.empty()) refuse_list(list, names);
   refuse(dump, "no entries");
-}
-
-Json json_of(const CheckedDump& dump) {
-  Json all = Json::array();
-  for (const CheckedCall& call : dump.calls) all.push_back(json_of(call));
-  for (const CheckedDump::Unjudged& u : dump.unjudged)
-    all.push_back({{"step", u.step},
-                   {"entry", u.entry},
-                   {"result", "skip"},
-                   {"message", kUnjudged},
-                   {"results", Json::array()}});
-  return all;
-}
-
-void write_checked(const CheckedDump& dump, const Path& folder) {
-  make_folder(folder);
-  std::string text = "Step,API Name,Op,Kernel,Name,Phase,Result,Message\n";
-  for (const CheckedCall& call : dump.calls)
-    text += fmt::format("{},{},{},{},{},{},{},{}\n", call.step, call.entry, call.op, call.kernel,
-                        in_quotes_of_csv(call.name), call.phase, verdict(call),
-                        in_quotes_of_csv(message(call)));
-  for (const CheckedDump::Unjudged& u : dump.unjudged)
-    text += fmt::format("{},{},,,,,skip,{}\n", u.step, in_quotes_of_csv(u.entry),
-                        in_quotes_of_csv(kUnjudged));
-  write_file_atomic(folder / "accuracy_checking_result.csv", text);
-  write_file_atomic(folder / "accuracy_checking_details.csv", table_of_results(dump.calls));
-  write_file_atomic(folder / "accuracy_checking.json", json_of(dump).dump(1) + "\n");
 }
 
 }  // namespace aloft

@@ -25,6 +25,8 @@ struct CheckedCall {
   std::int64_t instruction = 0;  // of the program
   std::vector<CheckedResult> results;
   std::string unchecked;  // why it could not be made again; empty: it was
+  // Which figure of dump.json its tensors are not of; empty: none.
+  std::string contradiction;
   bool is_passed() const;
   // The first of its results that does not pass; null where all do.
   const CheckedResult* failed() const;
@@ -39,6 +41,11 @@ struct CheckedDump {
     std::string step, entry;
   };
   std::vector<Unjudged> unjudged;
+  // Steps without a dump.json that can be read: of a program that was ended, say.
+  struct Unread {
+    std::string step, why;
+  };
+  std::vector<Unread> unread;
 };
 
 // To which standard a result of a call is held.
@@ -47,11 +54,14 @@ accuracy::Standard standard_of(const OpDef& op, const Attrs& attrs, CallTypes in
 
 // Every call of the dumps in `dump`: a folder with step*/rank*/dump.json, or one dump.json. `list`:
 // of those whose entries or names have one of these parts; empty: all. DataError E0650: it is no
-// dump; E0863: it has no calls that could be made again; E0601, E0602.
+// dump; E0863: it has no calls that could be made again; E0601, E0602. What is wrong with a call,
+// or with one of several steps, is said of it alone.
 CheckedDump check_calls(const Path& dump, const std::vector<std::string>& list = {});
 
-// An object a call, then one an entry that is not judged, whose result is "skip".
+// An object a call, then one an entry that is not judged, whose result is "skip", then one a step
+// that cannot be read, whose entry is "".
 nlohmann::ordered_json json_of(const CheckedDump& dump);
+std::string json_text_of(const CheckedDump& dump);
 
 // accuracy_checking_result.csv (a row an entry), accuracy_checking_details.csv (a row a result) and
 // accuracy_checking.json in `folder`. EnvironmentError E0603.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 
@@ -19,6 +18,7 @@
 #include "ops/host_array.h"
 #include "plan/plan.h"
 #include "runtime/observer.h"
+#include "train/call_figures.h"
 
 namespace aloft {
 
@@ -35,31 +35,11 @@ std::string torch_name(DType t) {
   return "torch." + std::string(names[static_cast<int>(t)]);
 }
 
-Json number(double v) {
-  if (std::isnan(v)) return "nan";
-  if (std::isinf(v)) return v > 0 ? "inf" : "-inf";
-  return v;
-}
-
-// Range, mean and norm, in double.
-void put_numbers(Json& record, const TensorType& type, std::span<const std::byte> bytes) {
+// Range, mean and norm.
+void put_figures(Json& record, const TensorType& type, std::span<const std::byte> bytes) {
   HostArray values = HostArray::zeros(type.dtype, type.shape.max_extents());
-  if (values.values.empty() || !is_float(type.dtype)) {
-    for (const char* key : {"Max", "Min", "Mean", "Norm"}) record[key] = nullptr;
-    return;
-  }
-  load_bytes(values, bytes.data());
-  double max = -INFINITY, min = INFINITY, sum = 0, squares = 0;
-  for (const double v : values.values) {
-    max = std::isnan(v) || v > max ? v : max;
-    min = std::isnan(v) || v < min ? v : min;
-    sum += v;
-    squares += v * v;
-  }
-  record["Max"] = number(max);
-  record["Min"] = number(min);
-  record["Mean"] = number(sum / static_cast<double>(values.values.size()));
-  record["Norm"] = number(std::sqrt(squares));
+  if (!values.values.empty() && is_float(type.dtype)) load_bytes(values, bytes.data());
+  record.update(call_figures(values));
 }
 
 // Evaluations are no part of a step; moving bytes has no meaning beside the bytes.
@@ -138,7 +118,7 @@ class ProbeCalls::Taking : public Observer {
     Json record = {{"type", "torch.Tensor"},
                    {"dtype", torch_name(bound.dtype)},
                    {"shape", bound.shape.max_extents()}};
-    put_numbers(record, bound, bytes);
+    put_figures(record, bound, bytes);
     record["requires_grad"] = false;
     const auto [known, is_new] = written_.emplace(std::pair(hash64(bytes), bound.str()),
                                                   fmt::format("{}.{}.{}.pt", name_, what, n));

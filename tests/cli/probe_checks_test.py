@@ -234,6 +234,15 @@ class Checks(ProgramTest):
         damage(lambda e: e["output"][0].update(shape=[1 << 40, 1 << 40]))
         damage(lambda e: e["output"][0].update(data_name="../../../run/run.json"))
         damage(lambda e: e["output"][0].update(data_name="gone.pt"))
+        # What the system does not give, as a name that is too long, or a circle of links.
+        (folder / "dump_tensor_data/circle.pt").symlink_to("circle.pt")
+        self.assertIn("circle.pt", damage(lambda e: e["output"][0].update(data_name="circle.pt")))
+        self.assertIn("n" * 200, damage(lambda e: e["output"][0].update(data_name="n" * 300)))
+        # Figures that the tensor does not have.
+        for key in ("Max", "Min", "Mean", "Norm"):
+            for wrong in (1e3, "nan", "inf"):
+                said = damage(lambda e: e["output"][0].update({key: wrong}))
+                self.assertRegex(said, f'^[^ ]*output.0.pt is not what dump.json says: {key} is .*, and in dump.json')
         damage(lambda e: e["output"].clear())
         damage(lambda e: e.pop("output"))
         (folder / "dump.json").write_text(good)
@@ -242,6 +251,57 @@ class Checks(ProgramTest):
             (folder / "dump.json").write_text(bad)
             self.assertIn(b"E0863", self.aloft("probe", "acc-check", "half", exit_code=3).stderr)
         self.assertIn(b"E0863", self.aloft("probe", "acc-check", "nothing", exit_code=3).stderr)
+
+    def test_steps_that_were_not_checked_are_said(self):
+        self.aloft("probe", "run", "tiny.toml", "--out", "steps", "--task", "acc_check", "--steps", "2", "--at", "0,1",
+                   "--set", 'probe.list=["h.0.mlp.c_fc"]')
+        second = self.folder / "steps/step1/rank/dump.json"
+        whole = second.read_text()
+        (self.folder / "steps/step7").mkdir()
+
+        def said():
+            done = self.aloft("probe", "acc-check", "steps", "--out", "left", exit_code=3)
+            self.assertIn(b"E0940", done.stderr)
+            unread = {call["step"]: call["message"] for call in self.checked("left") if not call["entry"]}
+            for step in unread:
+                self.assertIn(f"{step}: not checked: ".encode(), done.stdout)
+            with (self.folder / "left/accuracy_checking_result.csv").open() as file:
+                rows = {row["Step"]: row["Result"] for row in csv.DictReader(file)}
+            self.assertEqual({step: rows[step] for step in unread}, dict.fromkeys(unread, "error"))
+            self.assertEqual(rows["step0"], "pass")
+            return unread
+
+        self.assertEqual(list(said()), ["step7"])
+        second.unlink()
+        self.assertEqual(set(said()), {"step1", "step7"})
+        second.write_text(whole[:-10])  # of a program that was ended
+        self.assertIn("saw no dump of msprobe's form", said()["step1"])
+        second.write_text(whole)
+        (self.folder / "steps/step7").rmdir()
+        self.aloft("probe", "acc-check", "steps", "--out", "left")
+
+    def test_names_are_cells_of_the_tables(self):
+        self.aloft("probe", "run", "tiny.toml", "--out", "named", "--task", "acc_check",
+                   "--set", 'probe.list=["h.0.mlp.c_fc"]')
+        path = self.folder / "named/step0/rank/dump.json"
+        dump = json.loads(path.read_text())
+        entries = list(dump["data"])
+        names = ['a,b "c"', "=1+2", "+x", "@SUM(A1)", "-y", "two\nlines"]
+        for i, name in enumerate(names):
+            dump["data"][name] = json.loads(json.dumps(dump["data"][entries[0]]))
+            dump["data"][name]["call"].update(kernel=name, phase=name, name=name)
+        dump["data"]["no, call"] = {}
+        path.write_text(json.dumps(dump))
+        self.aloft("probe", "acc-check", "named", "--out", "cells")
+        shown = {name: "'" + name if name[0] in "=+@-" else name for name in names}
+        for table in ("result", "details"):
+            with (self.folder / f"cells/accuracy_checking_{table}.csv").open(newline="") as file:
+                rows = {row["API Name"]: row for row in csv.DictReader(file)}
+            for name in shown.values():
+                self.assertEqual([rows[name][key] for key in ("Kernel", "Name", "Phase", "Result")],
+                                 [name, name, name, "pass"])
+                self.assertNotIn(None, rows[name])  # no cell too many
+            self.assertEqual("no, call" in rows, table == "result")
 
     def test_entries_without_a_call_are_counted_and_named(self):
         self.aloft("probe", "run", "tiny.toml", "--out", "few", "--task", "acc_check")

@@ -1,5 +1,6 @@
 """A probe run of a recipe makes its steps, and nothing of a training's: no evaluation, no sample, no checkpoint."""
 import json
+import shutil
 
 from probe_dumps import ProbeTest
 from program import main
@@ -29,6 +30,25 @@ class ProbeSteps(ProbeTest):
         losses = [line["loss"] for line in self.lines("trained") if "loss" in line]
         self.assertEqual([line["loss"] for line in self.lines("steps/run")], losses)
         self.assertEqual(said.stderr, b"")
+
+    # Schedules that go by the run's length have that of the training.
+    def test_its_rates_are_those_of_the_training(self):
+        for schedule in ('{kind="cosine", warmup=2}', '{kind="linear"}'):
+            with self.subTest(schedule):
+                words = ["--set", f"schedule={schedule}"]
+                self.aloft("train", "tiny.toml", "--out", "whole", *words)
+                said = self.aloft(*RUN, "two", "--steps", 2, *words)
+                self.assertEqual(said.stderr, b"")
+                rates = [[line["lr"] for line in self.lines(run) if "lr" in line] for run in ("whole", "two/run")]
+                self.assertEqual(len(rates[1]), 2)
+                self.assertEqual(rates[0][:2], rates[1])
+                self.assertEqual(len(rates[0]), 4)
+                self.assertNotEqual(*rates[1])
+                # More steps than the recipe has are no mistake.
+                self.aloft(*RUN, "longer", "--steps", 5, *words)
+                self.assertEqual(len(self.lines("longer/run")), 5)
+                for run in ("whole", "two", "longer"):
+                    shutil.rmtree(self.folder / run)
 
     # Each as it would be said of a training of one step.
     def test_nothing_is_advised_on_training(self):

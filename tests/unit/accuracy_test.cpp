@@ -219,6 +219,51 @@ TEST(Accuracy, OfTheBenchmarkEachElementIsMeasuredByItsSizeOrThatOfMost) {
   }
 }
 
+// What a tensor holds elsewhere says nothing of how far a small element may be off: values beside
+// queries and keys, whose gradients are much smaller.
+TEST(Accuracy, OfLowTypesElementsAreMeasuredByThoseNearThem) {
+  const std::int64_t rows = 16, columns = 24;
+  std::vector<double> meaning, benchmark;
+  for (std::int64_t i = 0; i < rows * columns; ++i) {
+    const double size = i % columns < 16 ? 0.01 : 1;
+    meaning.push_back(size * (i % 2 ? 1 : -1));
+    benchmark.push_back(meaning.back() * (1 + 0x1p-7));
+  }
+  const std::vector<std::int64_t> shape = {rows, columns};
+  const auto judged = [&](std::size_t i, double factor, bool has_shape) {
+    std::vector<double> result = meaning;
+    result[i] *= factor;
+    Compared c{DType::BF16, result, meaning, benchmark};
+    if (has_shape) c.shape = shape;
+    return accuracy_of(Standard::Benchmark, c);
+  };
+  EXPECT_TRUE(judged(5, -1, false).is_passed);  // beside all it is nothing
+  const Accuracy a = judged(5, -1, true);
+  EXPECT_FALSE(a.is_passed);
+  EXPECT_EQ(a.worst, 5u);
+  for (const std::size_t i : {5, 20}) EXPECT_TRUE(judged(i, 1 + 0x1p-5, true).is_passed) << i;
+  EXPECT_FALSE(judged(20, 1.1, true).is_passed);
+  // An element in which much cancels is off by a part of what its neighbours are.
+  meaning[20] = 1e-6, benchmark[20] = 0.004;
+  EXPECT_TRUE(judged(20, 3000, true).is_passed);
+}
+
+// A bias of keys, whose gradient is a sum that cancels beside others that do not.
+TEST(Accuracy, NoElementOfASumIsOffByMoreThanItsTermsCanLose) {
+  std::vector<double> meaning(48, 1.0), summed(48, 2.0);
+  meaning[20] = 0.003;
+  const auto judged = [&](double value) {
+    std::vector<double> result = meaning;
+    result[20] = value;
+    return accuracy_of(Standard::Benchmark,
+                       {DType::BF16, result, meaning, meaning, DType::F64, {}, summed, 16});
+  };
+  EXPECT_TRUE(judged(0.003 + 0x1p-16).is_passed);
+  const Accuracy a = judged(-0.003);
+  EXPECT_FALSE(a.is_passed);
+  EXPECT_NE(a.why.find("a sum of 16 terms may lose"), std::string::npos) << a.why;
+}
+
 // msprobe takes infinities of different sign for equal.
 TEST(Accuracy, InfinitiesHaveASign) {
   for (const Standard s :

@@ -84,5 +84,39 @@ TEST_F(CompareShapes, OtherAxesAreAnotherShape) {
   EXPECT_NE(said.find("wpe takes (0) has the shape"), std::string::npos) << said;
 }
 
+// A step whose module, and function, give `out`.
+Json giving(const Json& out) {
+  Json function = forward(tensor({2, 3}, 1), out);
+  function.erase("parameters");
+  return {{"Module.a.A.forward.0", forward(tensor({2, 3}, 1), out)},
+          {"Torch.round.0.forward", std::move(function)}};
+}
+
+TEST_F(CompareShapes, AResultOfAnotherClassOfTypesIsNoneOfTheFirst) {
+  for (const char* const type : {"torch.int64", "torch.bool", "torch.complex64"})
+    for (const bool is_first : {true, false}) {
+      const Json floats = giving(tensor({2, 3}, 4)), others = giving(tensor({2, 3}, 4, type));
+      const std::string said = is_first ? parted(others, floats) : parted(floats, others);
+      EXPECT_NE(said.find("what a gives (0) has the type "), std::string::npos) << said;
+      EXPECT_NE(said.find(type), std::string::npos) << said;
+      EXPECT_EQ(parted(others, others), "");
+    }
+  // Of a function alone, and in another size.
+  Json floats = giving(tensor({2, 3}, 4)), whole = giving(tensor({6, 1, 1}, 4, "torch.int32"));
+  for (Json* const one : {&floats, &whole}) one->erase("Module.a.A.forward.0");
+  EXPECT_NE(parted(floats, whole).find("has the type torch.float32 against torch.int32"),
+            std::string::npos);
+  // Of low types beside others it is a matter of rounding.
+  EXPECT_EQ(parted(giving(tensor({2, 3}, 4, "torch.bfloat16")), giving(tensor({2, 3}, 4))), "");
+}
+
+// What a call takes may be of either: a mask.
+TEST_F(CompareShapes, AMaskMayBeOfFloatsOrNot) {
+  Json floats = giving(tensor({2, 3}, 4)), bools = floats;
+  floats["Module.a.A.forward.0"]["input_args"].push_back(tensor({3, 3}, 1));
+  bools["Module.a.A.forward.0"]["input_args"].push_back(tensor({3, 3}, 1, "torch.bool"));
+  EXPECT_EQ(parted(floats, bools), "");
+}
+
 }  // namespace
 }  // namespace aloft::compare

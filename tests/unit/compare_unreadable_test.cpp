@@ -49,6 +49,16 @@ TEST_F(CompareUnreadable, AFigureThatIsAWordIsNoAgreement) {
   }
 }
 
+TEST_F(CompareUnreadable, ATensorWithoutAShapeIsSaid) {
+  Json bare = tensor({64}, 1);
+  bare.erase("shape");
+  for (const StepResult& r : {compare(bare, tensor({64}, 1)), compare(tensor({64}, 1), bare)}) {
+    EXPECT_EQ(r.unreadable, 1u);
+    EXPECT_NE(r.sentence.find("Module.a.A.forward.0.output.0: it has no shape"), std::string::npos)
+        << r.sentence;
+  }
+}
+
 TEST_F(CompareUnreadable, AShapeThatNoTensorHasIsNoShape) {
   const auto with = [](const Json& shape) {
     Json out = tensor({64}, 1);

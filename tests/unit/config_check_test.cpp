@@ -503,6 +503,18 @@ TEST(ConfigCheck, WeightsOfFiles) {
                DataError);
 }
 
+// The running average of the weights, in two forms, and an optimizer's state.
+TEST(ConfigCheck, WeightsThatArePassedOverAreSaid) {
+  testing::internal::CaptureStderr();
+  const auto weights = read_weights("tests/fuzz/corpus/torch_file/average_beside.pt");
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(weights->tensors.size(), 2u);
+  EXPECT_NE(said.find("the tensors of \"model\" are compared, those of ema_model (2), shadow (2) "
+                      "are not"),
+            std::string::npos)
+      << said;
+}
+
 // As torch 2.15 wrote them, each with a dense tensor beside.
 TEST(ConfigCheck, TensorsOfFilesThatCannotBeReadAreNamed) {
   const Path files = "tests/fuzz/corpus/torch_file";

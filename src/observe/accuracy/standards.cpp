@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
+#include "observe/accuracy/near_elements.h"
 #include "scalar/float_formats.h"
 #include "types/float_step.h"
 #include "types/statistics.h"
@@ -209,9 +211,10 @@ class Judging {
       const double most =
           part * c_.summed[i] + limits_.relative * std::abs(c_.meaning[i]) + least_rounding();
       if (!std::isfinite(off) || !(off > most)) continue;
-      fail_at(i, fmt::format("an element is {:.9g}, and means {:.9g}: a sum of {} products may "
-                             "lose {:.3g}",
-                             c_.result[i], c_.meaning[i], c_.terms, most));
+      fail_at(i,
+              fmt::format("an element is {:.9g}, and means {:.9g}: a sum of {} {} may lose {:.3g}",
+                          c_.result[i], c_.meaning[i], c_.terms,
+                          a_.standard == Standard::Ulp ? "products" : "terms", most));
     }
   }
 
@@ -248,17 +251,31 @@ class Judging {
     a_.mean_ratio =
         ratio(own.mean_relative, other.mean_relative, u + (rms_ > 0 ? least / rms_ : 0));
     if (a_.rmse_ratio > 2) fail("RMSE beside the benchmark's", a_.rmse_ratio, 2);
-    judge_elements(std::max(other.worst_relative, u / 2), least);
+    judge_elements(std::max(other.worst_relative, u / 2), u / 2, least);
+    judge_sums();
     if (a_.mean_ratio > 2) fail("the mean relative error beside the benchmark's", a_.mean_ratio, 2);
   }
 
   // An element by its own size, or that of the others where it is smaller: by the largest of all a
-  // small one could be anything.
-  void judge_elements(double part, double least) {
+  // small one could be anything. In low types, in which the least that rounding takes is much, the
+  // others are those near to it, and so is what the benchmark loses: `least_part` of their size, or
+  // what it loses there and at the element itself.
+  void judge_elements(double part, double least_part, double least) {
+    const bool is_low = limits_.ulp_limit == 1 && !c_.shape.empty();
+    std::vector<double> lost;
+    if (is_low)
+      for (std::size_t i = 0; i < c_.meaning.size(); ++i)
+        lost.push_back(c_.benchmark[i] - c_.meaning[i]);
+    const std::span<const std::int64_t> shape = is_low ? c_.shape : std::span<const std::int64_t>();
+    const NearElements sizes(c_.meaning, shape), losses(lost, shape);
     std::size_t at = 0;
     for (std::size_t i = 0; i < c_.result.size(); ++i) {
-      const double off = std::abs(c_.result[i] - c_.meaning[i]);
-      const double may = part * std::max(std::abs(c_.meaning[i]), rms_) + least;
+      const double off = std::abs(c_.result[i] - c_.meaning[i]), own = std::abs(c_.meaning[i]);
+      double may = part * std::max(own, rms_);
+      if (is_low && std::isfinite(lost[i]))
+        may = std::min(may, std::max({least_part * std::max(own, sizes.size_at(i)),
+                                      losses.size_at(i), std::abs(lost[i])}));
+      may += least;
       if (std::isfinite(off) && off / may > a_.max_ratio) a_.max_ratio = off / may, at = i;
     }
     if (a_.max_ratio <= 10) return;

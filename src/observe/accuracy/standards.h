@@ -32,10 +32,13 @@ struct Compared {
   // Of Standard::Absolute: how much farther each element may be off, as what is rounded at random
   // to a neighbour; empty: none.
   std::span<const double> apart = {};
-  // Of Standard::Ulp: the magnitudes of all products that an element is the sum of, added up, and
-  // how many these are; empty: not known, and no element is held to them.
+  // The magnitudes of all products, or terms, that an element is the sum of, added up, and how many
+  // these are; empty: not known, and no element is held to them. Not of Binary and Absolute.
   std::span<const double> summed = {};
   std::int64_t terms = 0;
+  // Of Standard::Benchmark: the result's shape, by which elements are measured beside those that
+  // they have an index in common with; empty: beside all.
+  std::span<const std::int64_t> shape = {};
 };
 
 // Figures of a result. Errors are those of finite elements.

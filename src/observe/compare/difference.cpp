@@ -15,6 +15,7 @@
 #include "observe/compare/repeated.h"
 #include "observe/compare/small_loss.h"
 #include "observe/compare/stored_update.h"
+#include "observe/compare/type_class.h"
 #include "types/float_step.h"
 
 namespace aloft::compare {
@@ -528,7 +529,9 @@ class Judge {
 std::optional<Difference> difference_of(const RecordPair& pair, const ElementFigures* elements,
                                         double natural) {
   const Record &n = *pair.npu, &b = *pair.bench;
-  if (!n.is_tensor || !b.is_tensor || !n.has_shape || !b.has_shape) return std::nullopt;
+  if (!n.is_tensor || !b.is_tensor) return std::nullopt;
+  if (is_of_another_class(n, b)) return Difference{kInfinite, 0, "the type"};
+  if (!n.has_shape || !b.has_shape) return std::nullopt;
   if (!pair.has_same_size()) return Difference{kInfinite, 0, "the shape"};
   if (elements) {
     Difference d{elements->relative_distance, 0, "the elements"};

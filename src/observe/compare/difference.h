@@ -15,7 +15,7 @@ namespace aloft::compare {
 struct Difference {
   double size = 0;     // relative; infinite where no number says it
   double allowed = 0;  // what rounding explains
-  std::string of;      // which figure: "Norm", "Max", "the elements", "the shape"
+  std::string of;      // which figure: "Norm", "Max", "the elements", "the shape", "the type"
   // Of elements that no number is the difference of, and of whole numbers, which: "-inf against inf
   // at [0, 3]".
   std::string seen = {};

@@ -147,6 +147,7 @@ std::string size_of(const Compared& c) {
   const Record &n = *c.records.npu, &b = *c.records.bench;
   if (d.of == "the shape")
     return fmt::format("has the shape {} against {}", shape_text(n), shape_text(b));
+  if (d.of == "the type") return fmt::format("has the type {} against {}", n.type, b.type);
   if (!d.seen.empty()) return "has " + d.seen;
   const bool is_figure = is_by_statistics(c);
   if (is_figure && !std::isfinite(d.size))

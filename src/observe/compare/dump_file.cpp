@@ -122,7 +122,10 @@ class Records {
     r.is_tensor = true;
     r.type = v.text_of("dtype");
     r.is_exact = v.find("underflowed") != nullptr;
-    if (const ForeignJson* const shape = v.find("shape")) read_shape(*shape, r);
+    if (const ForeignJson* const shape = v.find("shape"))
+      read_shape(*shape, r);
+    else
+      r.has_shape = false, r.unreadable = "it has no shape";
     r.max = number_in(v, "Max", r), r.min = number_in(v, "Min", r);
     r.mean = number_in(v, "Mean", r), r.norm = number_in(v, "Norm", r);
     r.nan = number_in(v, "nan", r), r.inf = number_in(v, "inf", r);

@@ -173,6 +173,13 @@ std::vector<RecordPair> pair_records(const Entry& npu, const Entry& bench,
       return !is_named(n.part) && n.own == b.own && n.is_tensor == b.is_tensor &&
              is_float(n) == is_float(b);
     });
+  // A result of whole numbers where the other run has floats, of one call. What a call takes may
+  // be of either: a mask, say.
+  const bool is_one_call = npu.is_module || npu.kind == bench.kind;
+  for (RecordPair& p : pairs)
+    pair_first(p, by, [&](const Record& n, const Record& b) {
+      return is_one_call && n.part == Part::Output && n.own == b.own && n.is_tensor && b.is_tensor;
+    });
   if (is_of_ops(npu, bench)) pair_operands(npu, bench, pairs, taken);
   if (commutes(npu)) exchange_operands(npu, pairs);
   for (const Record& b : bench.records)

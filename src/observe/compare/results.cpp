@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "files/csv_cell.h"
 
 namespace aloft::compare {
 
@@ -16,24 +17,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kOurColumns[] = {"Difference", "Difference of", "Allowed", "Max ULP",
                                        "Matched by"};
-
-// Whether a program of tables would compute it: a name that somebody else has written.
-bool is_formula(std::string_view cell) {
-  if (cell.empty() || std::string_view("=@+-\t\r").find(cell[0]) == std::string_view::npos)
-    return false;
-  return !parse_double(cell) && lower(cell) != "-inf";
-}
-
-std::string quoted(const std::string& cell) {
-  const std::string text = is_formula(cell) ? "'" + cell : cell;
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + "\"";
-}
 
 Json number(double v) {
   if (std::isfinite(v)) return v;
@@ -124,7 +107,7 @@ WholeTable whole_table(const Comparison& c, const ElementsOf& elements_of) {
 std::string csv_of(const WholeTable& table) {
   std::string text;
   const auto add_line = [&](const std::vector<std::string>& cells) {
-    for (std::size_t i = 0; i < cells.size(); ++i) (i ? text += ',' : text) += quoted(cells[i]);
+    for (std::size_t i = 0; i < cells.size(); ++i) (i ? text += ',' : text) += csv_cell(cells[i]);
     text += '\n';
   };
   add_line(table.columns);

@@ -1,6 +1,10 @@
 #include "observe/config_check/weights_file.h"
 
+#include <fmt/format.h>
+
 #include "base/error.h"
+#include "base/log.h"
+#include "base/terminal.h"
 #include "files/sharded_safetensors.h"
 #include "files/torch_file.h"
 #include "observe/compare/stored_elements.h"
@@ -47,8 +51,6 @@ class TensorsOfTorch {
     }
   }
   StepTensors take() { return std::move(all_); }
-
- private:
   // "torch._utils _rebuild_tensor_v2", "torch._tensor _rebuild_from_type_v2", and numpy's.
   static bool is_array(std::string_view made_by) {
     const bool is_torch =
@@ -56,6 +58,7 @@ class TensorsOfTorch {
     return is_torch || (made_by.starts_with("numpy") && made_by.ends_with(" _reconstruct"));
   }
 
+ private:
   void add_one(const TorchFile::Member& m, const std::string& name) {
     const std::string made_by(saved_.built_by(m.value));
     if (m.name.empty()) refuse(path_, name + ": a tensor by a key that is no word and no number");
@@ -76,13 +79,44 @@ class TensorsOfTorch {
   int seen_ = 0;
 };
 
+// How many tensors lie in a dictionary or list, or one below in those that lie there. The state of
+// an optimizer has them deeper. `left`: how many more members are looked at, since a dictionary may
+// lie in many others.
+std::size_t tensors_near(const TorchFile& saved, TorchFile::Value value, int& left, int depth = 1) {
+  if (!saved.built_by(value).empty()) return 0;
+  std::size_t count = 0;
+  for (const TorchFile::Member& m : saved.members(value)) {
+    if (--left < 0) break;
+    if (TensorsOfTorch::is_array(saved.built_by(m.value)))
+      ++count;
+    else if (depth > 0)
+      count += tensors_near(saved, m.value, left, depth - 1);
+  }
+  return count;
+}
+
+// Beside the weights that are taken a file may have others, such as their running average.
+void say_other_weights(const TorchFile& saved, TorchFile::Value all, std::string_view taken,
+                       const Path& path) {
+  std::string others;
+  int left = 1 << 16;
+  for (const TorchFile::Member& m : saved.members(all))
+    if (const std::size_t n = m.name == taken ? 0 : tensors_near(saved, m.value, left); n > 0)
+      others += fmt::format("{}{} ({})", others.empty() ? "" : ", ", harmless(m.name), n);
+  if (!others.empty())
+    log_warning("{}: the tensors of \"{}\" are compared, those of {} are not", path.string(), taken,
+                others);
+}
+
 StepTensors of_torch(const Path& path) {
   const MappedFile file(path);
   const TorchFile saved = TorchFile::parse(file.bytes(), path.string());
   TorchFile::Value state = saved.root();
   for (const char* const below : {"model", "state_dict"})
-    if (const auto inner = saved.find(state, below); inner && saved.size(*inner) > 0)
+    if (const auto inner = saved.find(state, below); inner && saved.size(*inner) > 0) {
+      say_other_weights(saved, state, below, path);
       state = *inner;
+    }
   TensorsOfTorch tensors(saved, file.bytes(), path);
   if (saved.built_by(state).empty()) tensors.add(state, "");
   StepTensors all = tensors.take();
