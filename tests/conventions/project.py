@@ -15,9 +15,10 @@ HAND_WRITTEN = ("src", "include", "tests", "bench", "examples", "tools", "cmake"
 
 
 def files(top, suffixes=SOURCE_SUFFIXES):
-    """Paths below ROOT/top with one of the suffixes, sorted."""
+    """Paths below ROOT/top with one of the suffixes, sorted; none of what tools/judge/run has installed."""
     folder = ROOT / top
-    return sorted(p for p in folder.rglob("*") if p.suffix in suffixes and p.is_file())
+    return sorted(p for p in folder.rglob("*")
+                  if p.suffix in suffixes and ".cache" not in p.relative_to(folder).parts and p.is_file())
 
 
 def pages():

@@ -54,6 +54,21 @@ class Compared(unittest.TestCase):
                                    [row("a", "a", "1", *theirs)]).columns["One Thousandth Err Ratio"]
             self.assertEqual((len(column.listed), len(column.other)), (listed, 1 - listed), (ours, theirs))
 
+    def test_what_wraps_and_what_is_short_is_listed_and_nothing_like_it(self):
+        plain = {"NPU Dtype": "torch.uint8", "NPU Tensor Shape": "[]", "Bench Tensor Shape": "[]", "Result": "error",
+                 "Err_message": "", "Bench max": "2", "Bench min": "2", "NPU l2norm": "1e-17", "Bench l2norm": "2e-17"}
+
+        def is_listed(column, ours, theirs, **other):
+            return probe_compare.is_listed(column, {**plain, column: ours, **other}, {column: theirs})
+        self.assertTrue(is_listed("MaxAbsErr", "1", "255.0"))
+        self.assertFalse(is_listed("MaxAbsErr", "1", "254.0"))
+        self.assertFalse(is_listed("MaxAbsErr", "1", "255.0", **{"NPU Dtype": "torch.float32"}))
+        self.assertFalse(is_listed("MaxAbsErr", "1", "255.0", **{"NPU Tensor Shape": "[3]", "Bench Tensor Shape": "[3]"}))
+        self.assertTrue(is_listed("Cosine", "0.5", "1.0"))
+        self.assertFalse(is_listed("Cosine", "0.5", "0.6"))
+        self.assertFalse(is_listed("Cosine", "0.5", "1.0", **{"NPU l2norm": "0.1"}))
+        self.assertFalse(is_listed("Cosine", "0.5", "1.0", **{"NPU l2norm": "0", "Bench l2norm": "0"}))
+
 
 if __name__ == "__main__":
     unittest.main()

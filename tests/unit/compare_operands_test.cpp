@@ -1,6 +1,7 @@
 // What ops of Aloft's take, beside what the same calls take in another run.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -109,6 +110,20 @@ TEST_F(CompareOperands, ThatOneRunHasAloneAreNoDivergence) {
   const DumpFile second = op("second", "h.0/sub#0", {{{0, {}}, {4, kRows}}});
   EXPECT_EQ(parted_either_way(first, second), "");
   EXPECT_EQ(all_.size(), 1u);
+}
+
+TEST_F(CompareOperands, ThatAreNoTensorInBothRunsBelongTogether) {
+  const DumpFile one = op("one", "wte/embedding#0", {{{3, kRows}, {0, {}}}});
+  const DumpFile same = op("same", "wte/embedding#0", {{{3, kRows}, {0, {}}}});
+  const DumpFile other = op("other", "wte/embedding#0", {{{3, kRows}, {2, kVector}}});
+  const auto alone = [&] {
+    return std::ranges::count_if(pairs_.entries[0].records,
+                                 [](const RecordPair& r) { return !r.npu || !r.bench; });
+  };
+  EXPECT_EQ(parted(one, same), "");
+  EXPECT_EQ(alone(), 0);
+  EXPECT_EQ(parted(one, other), "");
+  EXPECT_EQ(alone(), 2);
 }
 
 TEST_F(CompareOperands, OfASumStandInEitherOrder) {

@@ -8,6 +8,7 @@ MSPROBE is the program of PyPI's mindstudio-probe 26.2, in an environment that h
 import csv
 import dataclasses
 import math
+import re
 import subprocess
 import sys
 import tempfile
@@ -78,6 +79,20 @@ def has_infinities_of_other_sign(row):
     return any(a in ends[0] and b in ends[1] for a, b in (("inf", "-inf"), ("-inf", "inf")))
 
 
+def wraps(row, there):
+    """Whether their difference of two whole numbers is ours beyond the end of an unsigned type."""
+    bits = re.fullmatch(r"torch\.uint(\d+)", row["NPU Dtype"])
+    ours, theirs = number(row["MaxAbsErr"]), number(there["MaxAbsErr"])
+    return bits is not None and row["NPU Tensor Shape"] == "[]" and ours is not None and \
+        theirs == 2 ** int(bits[1]) - ours
+
+
+def are_both_short(row):
+    """Whether both tensors are shorter than what msprobe takes for 0, and one of them is not 0."""
+    lengths = [number(row[f"{run} l2norm"]) for run in ("NPU", "Bench")]
+    return None not in lengths and max(lengths) <= sys.float_info.epsilon and max(lengths) > 0
+
+
 def are_numbers(*texts):
     return all(number(text) is not None for text in texts)
 
@@ -98,7 +113,9 @@ def is_listed(column, row, there):
         column in ("One Thousandth Err Ratio", "Five Thousandths Err Ratio") and \
         row.get("MaxRelativeErr") == "inf" != there["MaxRelativeErr"] and is_smaller(row[column], there[column]) or \
         column in OF_ELEMENTS and row["NPU Tensor Shape"] != row["Bench Tensor Shape"] or \
-        column in OF_ELEMENTS and row[column] == "N/A" and has_infinities_of_other_sign(row)
+        column in OF_ELEMENTS and row[column] == "N/A" and has_infinities_of_other_sign(row) or \
+        column == "MaxAbsErr" and wraps(row, there) or \
+        column == "Cosine" and there["Cosine"] == "1.0" and are_both_short(row)
 
 
 def is_smaller(ours, theirs):

@@ -106,22 +106,43 @@ def dump_of(folder):
     return path
 
 
-def give_infinity(dump, to, value):
-    """A copy of msprobe's dump in which an element that a module gives is infinite."""
+def record_of(tensor, file):
+    """What msprobe writes of a tensor, whose elements go into `file` where there is one."""
+    floats = tensor.double() if tensor.is_floating_point() else None
+    record = {"type": "torch.Tensor", "dtype": str(tensor.dtype), "shape": list(tensor.shape),
+              "Max": tensor.max().item(), "Min": tensor.min().item(),
+              "Mean": None if floats is None else floats.mean().item(),
+              "Norm": None if floats is None else floats.norm().item(), "requires_grad": False}
+    if file is not None:
+        torch.save(tensor, file)
+        record["data_name"] = file.name
+    return record
+
+
+def give(dump, to, tensors):
+    """A copy of msprobe's dump in which a module gives these tensors."""
     shutil.rmtree(to, ignore_errors=True)
     shutil.copytree(dump, to)
     path = dump_of(to)
     said = json.loads(path.read_text())
-    [record] = said["data"]["Module.transformer.h.0.mlp.Mlp.forward.0"]["output"]
-    record["Max" if value > 0 else "Min"] = record["Mean"] = value
-    record["Norm"] = math.inf
-    if said["dump_data_dir"]:
-        said["dump_data_dir"] = str(path.parent / "dump_tensor_data")
-        file = path.parent / "dump_tensor_data" / record["data_name"]
-        elements = torch.load(file, weights_only=True)
-        elements.view(-1)[0] = value
-        torch.save(elements, file)
+    name = "Module.transformer.h.0.mlp.Mlp.forward.0"
+    folder = path.parent / "dump_tensor_data" if said["dump_data_dir"] else None
+    said["data"][name]["output"] = [record_of(t, folder and folder / f"{name}.output.{i}.pt")
+                                    for i, t in enumerate(tensors)]
+    said["dump_data_dir"] = folder and str(folder)
     path.write_text(json.dumps(said))
+
+
+def edges():
+    """[(of the first run, of the second)]: where msprobe does otherwise than numbers are (docs/compare.md)."""
+    plain = torch.linspace(1, 2, 6)
+    def holding(value):
+        return torch.cat((torch.tensor([value]), plain))
+    return [(holding(math.inf), holding(-math.inf)), (holding(math.nan), holding(math.inf)),
+            (holding(math.inf), holding(math.nan)), (holding(math.nan), holding(-math.inf)),
+            (torch.tensor(1, dtype=torch.uint8), torch.tensor(2, dtype=torch.uint8)),
+            (torch.tensor([1, 2], dtype=torch.uint8), torch.tensor([2, 1], dtype=torch.uint8)),
+            (1e-17 * plain, 1e-17 * plain.flip(0)), (1e-17 * plain, -1e-17 * plain), (0 * plain, 0 * plain)]
 
 
 def make_dumps(aloft, out):
@@ -139,10 +160,10 @@ def make_dumps(aloft, out):
     shutil.copytree(dump_of(out / "ours").parent, out / "ours-stackless", dirs_exist_ok=True)
     (out / "ours-stackless" / "stack.json").write_text("{}")
     for name in ("right", "right-tensor"):
-        for sign, value in (("plus", math.inf), ("minus", -math.inf)):
-            give_infinity(out / name, out / f"{name}-{sign}-inf", value)
+        for side, tensors in zip(("a", "b"), zip(*edges())):
+            give(out / name, out / f"{name}-edges-{side}", tensors)
     renamed(dump_of(out / "ours"), dump_of(out / "right"), out / "ours-renamed")
-    pairs = (("right-plus-inf", "right-minus-inf"), ("right-tensor-plus-inf", "right-tensor-minus-inf"),
+    pairs = (("right-edges-a", "right-edges-b"), ("right-tensor-edges-a", "right-tensor-edges-b"),
              ("scaled", "right"), ("bfloat16", "right"), ("scaled-mix", "right-mix"), ("scaled-md5", "right-md5"),
              ("scaled-tensor", "right-tensor"), ("ours", "right"),
              ("ours-renamed", "right"), ("right", "ours-renamed"), ("ours-stackless", "right"), ("right", "ours"),

@@ -62,6 +62,27 @@ class OptimizerHooks:
             self.taken = settings_of(optimizer)
         with torch.no_grad(), torch._C.DisableTorchFunction():
             self.before[optimizer] = [p.detach().clone() for p in self.ours(optimizer)]
+        closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
+        if closure is None:
+            return self.take_norm(step, optimizer)
+        return args[:1], {**kwargs, "closure": self.followed(closure, step, optimizer)}
+
+    def followed(self, closure, step, optimizer):
+        """A closure makes the gradients within the optimizer's step, as Lightning's do; LBFGS calls it again and again,
+        and the first ones are those that the step begins with."""
+        is_first = True
+
+        def made(*args, **kwargs):
+            nonlocal is_first
+            result = closure(*args, **kwargs)
+            if is_first:
+                is_first = False
+                self.take_norm(step, optimizer)
+            return result
+        return made
+
+    def take_norm(self, step, optimizer):
+        with torch.no_grad(), torch._C.DisableTorchFunction():
             norms = [torch.linalg.vector_norm(p.grad, dtype=torch.float64) for p in self.ours(optimizer)
                      if p.grad is not None and not p.grad.is_sparse]
             if norms:

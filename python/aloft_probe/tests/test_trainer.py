@@ -1,4 +1,4 @@
-"""The collector in the Trainer of transformers, and in what accelerate makes of an optimizer."""
+"""The collector in the Trainer of transformers, in what accelerate makes of an optimizer, and in Lightning's Trainer."""
 import importlib.util
 import json
 import sys
@@ -79,6 +79,90 @@ class Trainers(unittest.TestCase):
         said = json.loads((self.folder / "probed/step0/rank/dump.json").read_text())["training"]
         self.assertEqual((said["losses"], said["learning_rate"], said["skipped"]), (2, 0.5, False))
         self.assertGreater(said["gradient_norm"], 0)
+
+
+def lightning():
+    """The package that has Lightning's Trainer, whichever is installed."""
+    names = [name for name in ("pytorch_lightning", "lightning") if importlib.util.find_spec(name)]
+    if not names:
+        return None
+    module = importlib.import_module(names[0])
+    return module if names[0] == "pytorch_lightning" else importlib.import_module("lightning.pytorch")
+
+
+@unittest.skipIf(lightning() is None, "not installed: pytorch_lightning, lightning")
+class Lightning(unittest.TestCase):
+    RATE, PARTS = 0.5, 2
+
+    def setUp(self):
+        import torch
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = Path(holder.name)
+        torch.manual_seed(1)
+        self.rows = torch.randn(10, 4)
+        rate = self.RATE
+
+        class Module(lightning().LightningModule):
+            def __init__(self):
+                super().__init__()
+                self.body = torch.nn.Linear(4, 3)
+
+            def training_step(self, batch, index):
+                if getattr(self, "ends_at", None) == index:
+                    raise ValueError("no more")
+                return self.body(batch).square().mean()
+
+            def configure_optimizers(self):
+                return torch.optim.SGD(self.parameters(), lr=rate)
+        self.module = Module()
+
+    def train(self, **options):
+        import torch
+
+        from aloft_probe import probe_lightning
+        trainer = lightning().Trainer(
+            max_epochs=1, accumulate_grad_batches=self.PARTS, accelerator="cpu", logger=False,
+            enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+            default_root_dir=self.folder)
+        probe_lightning(trainer, self.folder / "probed", **options)
+        trainer.fit(self.module, torch.utils.data.DataLoader(self.rows, 2))
+
+    def dumps(self):
+        return {path.parents[1].name: json.loads(path.read_text())
+                for path in sorted((self.folder / "probed").rglob("dump.json"))}
+
+    def test_steps_are_those_of_the_optimizer(self):
+        """Five batches, two to a step, of which the last has one."""
+        import torch
+        by_hand = torch.nn.Linear(4, 3)
+        by_hand.load_state_dict(self.module.body.state_dict())
+        self.train()
+        dumps = self.dumps()
+        self.assertEqual(list(dumps), ["step0", "step1", "step2"])
+        self.assertEqual([dump["training"].get("losses", 1) for dump in dumps.values()], [2, 2, 1])
+        for dump, rows in zip(dumps.values(), self.rows.split(4)):
+            loss = sum(by_hand(part).square().mean() / self.PARTS for part in rows.split(2))
+            gradients = torch.autograd.grad(loss, list(by_hand.parameters()))
+            norm = torch.cat([g.flatten() for g in gradients]).norm().item()
+            self.assertAlmostEqual(dump["training"]["gradient_norm"], norm, 5)
+            update = dump["data"]["Module.body.Linear.parameters_update.0"]["weight"][0]
+            self.assertAlmostEqual(update["Norm"], self.RATE * gradients[0].norm().item(), 5)
+            with torch.no_grad():
+                for parameter, gradient in zip(by_hand.parameters(), gradients):
+                    parameter -= self.RATE * gradient
+        self.assertFalse(any(module._forward_hooks for module in self.module.modules()))
+
+    def test_a_step_that_ends_in_an_exception_leaves_no_dump(self):
+        self.module.ends_at = 3
+        with self.assertRaisesRegex(ValueError, "no more"):
+            self.train(level="mix")
+        self.assertEqual(list(self.dumps()), ["step0"])
+
+    def test_another_trainer_is_refused(self):
+        from aloft_probe import probe_lightning
+        with self.assertRaisesRegex(TypeError, "no Trainer of PyTorch Lightning"):
+            probe_lightning(self, "probed")
 
 
 if __name__ == "__main__":

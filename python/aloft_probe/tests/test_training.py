@@ -53,8 +53,8 @@ class Loops(unittest.TestCase):
         self.model, self.x = Net(), torch.randn(4, 6)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.01, betas=(0.8, 0.9))
 
-    def dump(self, step=0):
-        return json.loads((self.out / f"step{step}/rank/dump.json").read_text())
+    def dump(self, step=0, folder=None):
+        return json.loads((Path(folder or self.out) / f"step{step}/rank/dump.json").read_text())
 
     def loss(self, x=None):
         return (self.model(self.x if x is None else x).logits ** 2).mean()
@@ -199,6 +199,29 @@ class Loops(unittest.TestCase):
             optimizer.step()
         self.assertAlmostEqual(self.dump()["training"]["gradient_norm"], wanted, delta=1e-6)
         self.assertNotIn("Module.head.Linear.parameters_update.1", self.dump()["data"])
+
+    def test_gradients_that_a_closure_makes_are_those_of_the_step(self):
+        for made in (lambda: torch.optim.SGD(self.model.parameters(), lr=0.01),
+                     lambda: torch.optim.LBFGS(self.model.parameters(), lr=0.01, max_iter=3)):
+            for by_name in (False, True):
+                optimizer, out = made(), f"{self.out}-{made().__class__.__name__}-{by_name}"
+                probe = Probe(self.model, out, optimizer=optimizer)
+                norms = []
+
+                def closure():
+                    optimizer.zero_grad()
+                    loss = self.loss()
+                    loss.backward()
+                    norms.append(torch.cat([p.grad.flatten() for p in self.model.parameters()]).norm().item())
+                    return loss
+                with probe.step():
+                    closure()  # what is there before is not what the step takes
+                    norms.clear()
+                    with torch.no_grad():
+                        self.x *= 1.5
+                    optimizer.step(closure=closure) if by_name else optimizer.step(closure)
+                self.assertAlmostEqual(self.dump(folder=out)["training"]["gradient_norm"], norms[0], delta=1e-5)
+                probe.remove()
 
     def test_a_scaler_leaves_steps_out(self):
         scaler = torch.amp.GradScaler("cpu", init_scale=2.0 ** 10)

@@ -76,6 +76,17 @@ void pair_in_either_order(const Row& ours, const Others& theirs, std::set<const 
   }
 }
 
+// What two runs both lack at a place, or is no tensor in both, such as the tokens of an embedding.
+void pair_without_figures(const Entry& bench, std::vector<RecordPair>& pairs,
+                          std::set<const Record*>& taken) {
+  const auto is_such = [](const Record& r) { return r.part == Part::Input && !r.is_tensor; };
+  for (RecordPair& p : pairs) {
+    if (!p.npu || p.bench || !is_such(*p.npu)) continue;
+    for (const Record& b : bench.records)
+      if (is_such(b) && b.own == p.npu->own && !taken.contains(&b)) put(p, b, taken);
+  }
+}
+
 void pair_alike(const Row& ours, const Others& theirs, std::set<const Record*>& taken) {
   if (ours.size() != theirs.size()) return;
   const Others found = nearest(ours, theirs);
@@ -113,6 +124,7 @@ void pair_operands(const Entry& npu, const Entry& bench, std::vector<RecordPair>
       sizes[b.elements()].second.push_back(&b);
     }
   const bool are_ops = !npu.tap.empty() && !bench.tap.empty();
+  if (are_ops) pair_without_figures(bench, pairs, taken);
   if (are_ops && !commutes(npu)) return pair_by_place(ours, theirs, taken);
   // Gradients may stand under another scale, so that nothing says which one a run lacks.
   const auto may_pair = [&](const Row& row, const Others& others) {
