@@ -11,6 +11,7 @@
 #include "frontend/eager_emitter.h"
 #include "frontend/give_up.h"
 #include "frontend/left_gradients.h"
+#include "frontend/loop_taps.h"
 #include "frontend/premises.h"
 #include "frontend/sums_scale.h"
 #include "ops/binary.h"
@@ -109,8 +110,11 @@ GradScaler::GradScaler(const Optimizer& optimizer)
 Tensor GradScaler::scale(const Tensor& loss) {
   EmitterScope scope(emitter_of(loss));
   if (!premises_of_trace()) loss_ = loss;
+  LoopTaps::tell(LoopWord::ScaledLoss, loss);
   if (!is_enabled()) return loss;
-  return loss * current_emitter().state(state_.scale);
+  const Tensor scale = current_emitter().state(state_.scale);
+  LoopTaps::tell(LoopWord::LossScale, scale);
+  return loss * scale;
 }
 
 std::vector<Tensor> GradScaler::scale(const std::vector<Tensor>& losses) {

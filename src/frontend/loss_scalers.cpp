@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "frontend/loop_taps.h"
 #include "graph/scope.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
@@ -72,6 +73,7 @@ Tensor LossScaler::scaled(const Tensor& x, bool inverse) const {
   EmitterScope emitter(emitter_of(x));
   const Scope scope(without_policy());
   const Tensor scale = current_emitter().state(state_.scale);
+  if (!inverse) LoopTaps::tell(LoopWord::LossScale, scale);
   return cast(cast(x, DType::F32) * (inverse ? 1.0 / scale : scale), x.dtype());
 }
 

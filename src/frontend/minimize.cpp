@@ -10,6 +10,7 @@
 #include "frontend/give_up.h"
 #include "frontend/hooks.h"
 #include "frontend/host_count.h"
+#include "frontend/loop_taps.h"
 #include "frontend/loss_scale_uses.h"
 #include "frontend/loss_scales.h"
 #include "frontend/optimizer.h"
@@ -366,7 +367,10 @@ StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, 
       update(gradients, {divisor, given.finite}, counts_of(opt, applied), sought, opt, rates);
   empty_accumulators(whole);
   forget_left_gradients(whole.given());
-  return {loss, stats.norm, rates.at(nullptr), identity(scale), stats.finite, stats.culprit};
+  const StepResult result = {loss,         stats.norm,   rates.at(nullptr), identity(scale),
+                             stats.finite, stats.culprit};
+  LoopTaps::tell(result, whole);
+  return result;
 }
 
 void Optimizer::zero_grad() {
@@ -456,6 +460,7 @@ Tensor accumulate(const Tensor& loss, Optimizer& whole) {
   for (std::size_t i = 0; i < sums.size(); ++i)
     current_emitter().update(opt.accumulators()[i], sums[i]);
   advance_micro_batch();
+  LoopTaps::tell(LoopWord::Loss, loss);
   return loss;
 }
 

@@ -6,8 +6,11 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "frontend/asked_taps.h"
+#include "frontend/loop_taps.h"
 
 namespace aloft {
 
@@ -28,12 +31,21 @@ class Onlooker {
   // What the classes of modules are called that were called in a trace, by path.
   void note_class(const nn::Module& module) { classes_[module.path()] = module.kind(); }
   const std::map<std::string, std::string>& classes() const { return classes_; }
+  // By what a program updates, in its order; what an earlier program of the name did is forgotten.
+  void note_updates(const Programs& programs, const std::string& program,
+                    std::vector<UpdatedBy> by) {
+    updates_[{&programs, program}] = std::move(by);
+  }
+  const std::vector<UpdatedBy>& updates(const Programs& programs, const std::string& program) {
+    return updates_[{&programs, program}];
+  }
 
  private:
   AskedTaps asked_;
   Ran ran_;
   std::uint64_t number_;
   std::map<std::string, std::string> classes_;
+  std::map<std::pair<const Programs*, std::string>, std::vector<UpdatedBy>> updates_;
 };
 
 // This thread's; null where nobody looks.

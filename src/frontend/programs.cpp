@@ -12,6 +12,7 @@
 #include "frontend/averaged_weights.h"
 #include "frontend/call_taps.h"
 #include "frontend/eager_emitter.h"
+#include "frontend/loop_taps.h"
 #include "frontend/plan_cache.h"
 #include "frontend/random.h"
 #include "frontend/variable_values.h"
@@ -107,13 +108,24 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
   if (onlooker) besides = onlooker->asked();
   std::vector<AskedCalls> asked = asked_calls_;
   asked.insert(asked.end(), besides.calls.begin(), besides.calls.end());
-  std::vector<std::pair<std::string, ValueId>> seen;
+  std::vector<std::pair<std::string, ValueId>> seen, loop;
   const CallTaps calls(asked,
                        [&](const nn::Module& module, const std::string& tap, const Tensor& value) {
                          seen.emplace_back(tap, value.id());
                          if (onlooker) onlooker->note_class(module);
                        });
+  std::vector<UpdatedBy> updates;
+  LoopTaps::Heard heard;  // nobody, where nobody looks on
+  if (onlooker)
+    heard = [&](LoopWord word, const Tensor& value, const UpdatedBy* by) {
+      if (by) updates.push_back(*by);
+      loop.emplace_back(loop_tap(loop.size(), word), value.id());
+    };
+  const LoopTaps hears(heard);
   TracedProgram traced = trace(name, inputs, function, variables, &decisions, draws);
+  for (const auto& [tap, value] : loop)
+    if (!traced.graph.node(value.node).erased)
+      traced.graph.set_output(Name(tap), value, OutputKind::Tap);
   for (const auto& [tap, value] : seen)
     if (!traced.graph.node(value.node).erased && is_float(traced.graph.type(value).dtype))
       traced.graph.set_output(Name(tap), value, OutputKind::Tap);
@@ -126,6 +138,7 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
   Plan plan = this->plan();
   add_program(plan, std::move(compiled.program.lowered.program), compiled.program.lowered.state);
   // Nothing can fail any more: what refused the function above left everything as it was.
+  if (onlooker) onlooker->note_updates(*this, name, std::move(updates));
   executor_.reset();  // variables keep their arenas alive until the next finish()
   added_taps_ = tap_patterns_.size();
   plan_ = std::move(plan);

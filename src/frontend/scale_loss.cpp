@@ -12,6 +12,7 @@
 #include "frontend/eager_emitter.h"
 #include "frontend/give_up.h"
 #include "frontend/left_gradients.h"
+#include "frontend/loop_taps.h"
 #include "frontend/loss_scales.h"
 #include "frontend/premises.h"
 #include "frontend/sums_scale.h"
@@ -127,10 +128,13 @@ ScaledLoss::ScaledLoss(const Tensor& loss, Optimizers optimizers, const ScaleLos
   check_optimizers();
   for (const Optimizer& o : optimizers_) check_gradients(o);
   const Optimizer& first = *optimizers_.begin();
-  static_cast<Tensor&>(*this) =
-      has_scale(first)
-          ? loss * current_emitter().state(scale_of(first, options_.loss_id).state.scale)
-          : loss;
+  LoopTaps::tell(LoopWord::ScaledLoss, loss);
+  static_cast<Tensor&>(*this) = loss;
+  if (has_scale(first)) {
+    const Tensor scale = current_emitter().state(scale_of(first, options_.loss_id).state.scale);
+    LoopTaps::tell(LoopWord::LossScale, scale);
+    static_cast<Tensor&>(*this) = loss * scale;
+  }
   // Nothing is refused from here on.
   is_open_ = true;
   for (const Optimizer& o : optimizers_) {

@@ -19,11 +19,13 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "frontend/eager_taps.h"
+#include "frontend/loop_taps.h"
 #include "frontend/onlooker.h"
 #include "frontend/programs.h"
 #include "observe/probe/overflow.h"
 #include "recipe/msprobe_config.h"
 #include "recipe/recipe.h"
+#include "train/loop_words.h"
 #include "train/overflow_changes.h"
 #include "train/overflow_file.h"
 #include "train/probe_taps.h"
@@ -137,9 +139,11 @@ class Session::State {
       if (look == Look::Nothing) continue;
       const AskedTaps taps = taps_of(look, probe_, {}, nullptr);
       const auto ran = [this](const Programs& programs, const std::string& program) {
-        for (const RefusedTap& tap : programs.refused_taps(program)) refused_.push_back(tap);
-        probe_.task == "overflow" ? look_for_overflow(programs, program)
-                                  : values_.add(programs, program);
+        for (const RefusedTap& tap : programs.refused_taps(program))
+          if (!is_loop_tap(tap.name)) refused_.push_back(tap);
+        if (probe_.task == "overflow") return look_for_overflow(programs, program);
+        values_.add(programs, program);
+        words_.add(programs, program, current_->compiled);
       };
       looks_.emplace(std::piecewise_construct, std::forward_as_tuple(look),
                      std::forward_as_tuple(taps, ran));
@@ -166,8 +170,7 @@ class Session::State {
     check("step()");
     timing_.step_is_over(out_);
     const auto current = std::exchange(current_, nullptr);
-    looking_.reset();
-    scope_.reset();
+    stop_looking();
     try {
       if (current) write(*current);
     } catch (...) {  // the next step is another one
@@ -177,13 +180,23 @@ class Session::State {
     begin_next();
   }
 
+  void drop() {
+    check("drop()");
+    stop_looking();
+    current_ = nullptr;
+    forget_step();
+    log_warning("step {} of a session is dropped: nothing of what it held so far is written",
+                step_);
+    look_into_step();
+  }
+
   void stop() {
     check("stop()");
     timing_.stop(out_);
-    looking_.reset();
-    scope_.reset();
+    stop_looking();
     current_ = nullptr;
     values_.clear();
+    words_ = {};
     is_begun_ = false;
     session_of_thread = nullptr;
     const HeldFolder held = std::move(folder_);  // to the last file
@@ -240,11 +253,22 @@ class Session::State {
           .need("the thread that called start()");
   }
 
-  void begin_next() {
+  void stop_looking() {
+    hears_.reset();
+    looking_.reset();
+    scope_.reset();
+  }
+
+  void forget_step() {
     values_.clear();
+    words_ = {};
     refused_.clear();
     has_run_ = false;
     first_ = decision_ = nullptr;
+  }
+
+  void begin_next() {
+    forget_step();
     ++step_;
     look();
   }
@@ -286,12 +310,19 @@ class Session::State {
   // At the step that begins.
   void look() {
     timing_.step_begins(step_);
+    look_into_step();
+  }
+
+  void look_into_step() {
     const auto found = looks_.find(look_at(probe_, step_));
     if (found == looks_.end()) return;
     if (probe_.task == "structure" && writer_) return;  // it is known
     current_ = &found->second;
     looking_.emplace(current_->eager);
     scope_.emplace(&current_->compiled);
+    hears_.emplace([this](LoopWord word, const Tensor& value, const UpdatedBy* by) {
+      words_.hear(word, value, by);
+    });
   }
 
   void write(Looks& looks) {
@@ -311,7 +342,7 @@ class Session::State {
     const auto find = [&](const std::string& tap) { return values_.find(tap); };
     const ProbeWriter::Seen seen = writer_->of(values_.values(), modules, find);
     if (probe_.task == "structure") return writer_->write_structure(seen);
-    writer_->write(step_, seen, values_.all());
+    writer_->write(step_, seen, values_.all(), words_.training());
   }
 
   // Once: a program that updates a parameter twice does so in every step.
@@ -340,7 +371,9 @@ class Session::State {
   Looks* current_ = nullptr;
   std::optional<EagerTaps::Looking> looking_;
   std::optional<OnlookerScope> scope_;
+  std::optional<LoopTaps> hears_;
   StepValues values_;
+  LoopWords words_;
   std::vector<RefusedTap> refused_;       // by all programs that have run
   bool has_run_ = false;                  // a program, with taps
   bool has_told_ = false;                 // of values that others replaced
@@ -361,6 +394,7 @@ Session::~Session() {
 
 void Session::start() { state_->start(); }
 void Session::step() { state_->step(); }
+void Session::drop() { state_->drop(); }
 void Session::stop() { state_->stop(); }
 std::int64_t Session::steps() const { return state_->steps(); }
 const std::string& Session::out() const { return state_->out(); }

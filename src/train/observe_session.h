@@ -64,6 +64,10 @@ class Session {
   // has computed nothing in it, E0327 where list means nothing; EnvironmentError E0603 where the
   // files cannot be written.
   void step();
+  // What this thread has computed since the last step() is no step, as where it ended in an
+  // exception that the loop goes on behind: nothing of it is written, a warning says so, and the
+  // step that follows has its number. UserErrors of step() but E0873.
+  void drop();
   // The same without a step. start() goes on with the next number. UserErrors of step().
   void stop();
 

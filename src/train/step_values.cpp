@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "frontend/eager_emitter.h"
+#include "frontend/loop_taps.h"
 #include "observe/probe/tap_words.h"
 #include "passes/tap_pattern.h"
 #include "types/statistics.h"
@@ -42,7 +43,7 @@ void StepValues::begin_run(const std::vector<probe::LookedAt>& looked_at,
   std::set<std::string> names;
   for (const probe::LookedAt& value : looked_at) names.insert(value.name);
   for (const Tap& tap : taps)
-    if (shown_prefix(tap.name).empty()) names.insert(tap.name);
+    if (shown_prefix(tap.name).empty() && !is_loop_tap(tap.name)) names.insert(tap.name);
   numbers_.next_run(names);
   names_.clear();
 }
@@ -141,7 +142,7 @@ void StepValues::add(const Programs& programs, const std::string& program) {
     }
   }
   for (const Tap& tap : taps) {
-    if (is_statistics(tap.name) || tap.name == kAllStatistics) continue;
+    if (is_statistics(tap.name) || tap.name == kAllStatistics || is_loop_tap(tap.name)) continue;
     const std::string& name = called(programs, tap.name).name;
     if (name.empty()) continue;
     auto copy = std::make_shared<std::vector<std::byte>>(

@@ -12,6 +12,7 @@
 #include "nn/linear.h"
 #include "nn/norm.h"
 #include "numbers.h"
+#include "observe/compare/comparison.h"
 #include "ops/activation.h"
 #include "ops/binary.h"
 #include "ops/reduce.h"
@@ -186,6 +187,62 @@ TEST_F(SessionCalls, HasTheSumOfMicroBatches) {
     const double want = eager.at(entry).at("weight").at(0).at("Norm");
     EXPECT_NEAR(compiled.at(entry).at("weight").at(0).at("Norm"), want, 1e-6 * want) << entry;
   }
+}
+
+// What its loop says stands beside its values: gradients of a scaled loss are not taken for others.
+TEST_F(SessionCalls, SaysWhatTheLoopSays) {
+  const auto run = [&](Mode mode, const char* precision, const Path& out) {
+    eager().clear_tape();
+    manual_seed(3);
+    Fork model;
+    auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 1e-3}, precision);
+    const auto one = [&, &net = net, &opt = opt](const Tensor& x) {
+      return minimize(mean(square(net(x))), opt);
+    };
+    auto compiled = compile(one, {.name = "step", .threads = 2});
+    observe::Session session({.out = out});
+    session.start();
+    const Tensor x = numbers({4, 8});
+    const double loss = (mode == Mode::Eager ? one(x) : compiled(x)).loss();
+    session.step();
+    session.stop();
+    const Json training = dump_of(out, 0).at("training");
+    EXPECT_EQ(training.at("loss").get<double>(), loss);
+    EXPECT_NEAR(training.at("learning_rate").get<double>(), 1e-3, 1e-9);
+    EXPECT_EQ(training.at("skipped"), false);
+    EXPECT_EQ(training.at("micro_batches"), 1);
+    EXPECT_GT(training.at("gradient_norm").get<double>(), 0);
+    EXPECT_EQ(training.at("optimizer").at("kind"), "adamw");
+    EXPECT_EQ(training.at("optimizer").at("betas"), Json({0.9, 0.999}));
+    return training.at("loss_scale").get<double>();
+  };
+  for (const Mode mode : {Mode::Compiled, Mode::Eager}) {
+    const Path folder = folder_.path() / (mode == Mode::Eager ? "eager" : "compiled");
+    EXPECT_EQ(run(mode, "O0", folder / "whole"), 1);
+    EXPECT_EQ(run(mode, "O2:fp16 loss_scale=dynamic(init=1024)", folder / "half"), 1024);
+    const auto result = compare::compare_runs(
+        {.npu = folder / "half", .bench = folder / "whole", .out = folder / "compared"});
+    ASSERT_EQ(result.size(), 1u);
+    EXPECT_FALSE(result[0].has_divergence) << result[0].sentence;
+  }
+}
+
+// A step that ended in an exception is no part of the one behind it.
+TEST_F(SessionCalls, DropsAStepThatDidNotEnd) {
+  Fork model;
+  observe::Session session({.out = folder_.path()});
+  session.start();
+  model(numbers({4, 8}));  // and an exception
+  testing::internal::CaptureStderr();
+  session.drop();
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("step 0"), std::string::npos);
+  mean(square(model(numbers({2, 8})))).backward();
+  session.step();
+  session.stop();
+  EXPECT_EQ(session.steps(), 1);
+  const Json data = dump_of(folder_.path(), 0).at("data");
+  EXPECT_FALSE(data.contains("Module.q.Linear.forward.1"));
+  EXPECT_EQ(data.at("Module.q.Linear.forward.0").at("output").at(0).at("shape"), Json({2, 8}));
 }
 
 // As loops in torch's manner have it.

@@ -29,6 +29,18 @@ def refuse_old_dump(out):
                               "what is in this one, so that none of its steps is taken for one of this run")
 
 
+def remove_unfinished(out):
+    """Steps of this process that did not come to their end, as of one that was killed: nobody else will."""
+    rank = os.path.basename(folder_of(out, 0))
+    for name in os.listdir(out) if os.path.isdir(out) else []:
+        folder = os.path.join(out, name, rank)
+        if re.fullmatch(r"step[0-9]+", name) and os.path.isdir(folder) and not os.path.exists(
+                os.path.join(folder, "dump.json")):
+            shutil.rmtree(folder, ignore_errors=True)
+            if not os.listdir(os.path.join(out, name)):
+                os.rmdir(os.path.join(out, name))
+
+
 def emptied(folder):
     """The folder, without what a step that did not come to its end left in it."""
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,9 +1,11 @@
 """The probe: which steps of a model are looked at, and where what they hold is written."""
 import contextlib
+import os
 
 import torch
 
 from aloft_probe import files, refused, warned
+from aloft_probe.folder_lock import FolderLock
 from aloft_probe.functions import FunctionCalls
 from aloft_probe.modules import ModuleHooks
 from aloft_probe.optimizers import OptimizerHooks
@@ -32,7 +34,7 @@ class Probe:
 
     TypeError of what is no model, and of one that the probe cannot see into: one that was compiled, or DataParallel;
     ValueError of steps that there are not, and of an optimizer of another model; FileExistsError, at the first step,
-    of a folder that holds the steps of another run. What a loop leaves out, so that less
+    of a folder that holds the steps of another run, and BlockingIOError of one that another probe writes into. What a loop leaves out, so that less
     is written than it asks for, is a RuntimeWarning: step() without `with`, loss() or the optimizer's step outside of
     it, no backward(), a step of `at` that was never made, two probes that write into one folder.
     """
@@ -52,6 +54,7 @@ class Probe:
         self.at = at
         self.number = 0
         self.has_written = False
+        self.lock = None  # of the folder, from the first step that is written
         self.is_told = False  # that a step had no backward pass
         self.is_open = False  # within a step, be it one that is written or not
         self.current = None
@@ -77,6 +80,9 @@ class Probe:
             refused.check(self.model)  # compiled since the probe was made
             if not self.has_written:
                 files.refuse_old_dump(self.out)
+                if self.lock is None:
+                    self.lock = FolderLock(self.out, os.path.basename(files.folder_of(self.out, 0)))
+                files.remove_unfinished(self.out)
         self.is_open = True
         try:
             if is_due:
@@ -124,6 +130,9 @@ class Probe:
     def remove(self):
         """Takes the hooks off the model and the optimizer."""
         warned.forget_folder(self)
+        if self.lock:
+            self.lock.release()
+            self.lock = None
         self.unasked.tell()
         for hooks in (self.modules, self.optimizers):
             if hooks:

@@ -129,6 +129,32 @@ class Loops(unittest.TestCase):
             Probe(self.model, self.out).remove()  # one behind the other
             Probe(self.model, self.out / "another").remove()
 
+    def step_of(self, probe):
+        with probe.step():
+            self.loss().backward()
+
+    def test_another_process_has_the_folder_alone(self):
+        program = (f"import os, signal, sys\nsys.path.insert(0, {str(PACKAGE)!r})\nimport torch\n"
+                   "from aloft_probe import Probe\nmodel = torch.nn.Sequential(torch.nn.Linear(4, 4))\n"
+                   f"with Probe(model, {str(self.out)!r}).step():\n    print('open', flush=True)\n"
+                   "    sys.stdin.readline()\n    os.kill(os.getpid(), signal.SIGKILL)\n")
+        with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            self.assertEqual(other.stdout.readline(), b"open\n")
+            with self.assertRaisesRegex(BlockingIOError, f"process {other.pid} on"):
+                self.step_of(Probe(self.model, self.out))
+            self.assertTrue((self.out / "step0/rank").is_dir())
+            other.stdin.close()
+        # What the dead process left is no obstacle, and goes.
+        self.assertTrue((self.out / "rank.lock").exists())
+        probe = Probe(self.model, self.out, at=[1])
+        for _ in range(2):
+            self.step_of(probe)
+        second = Probe(self.model, str(self.out) + "/.", at=[1])
+        self.assertEqual(sorted(p.name for p in self.out.iterdir()), ["rank.lock", "step1"])
+        probe.remove()
+        second.unasked.at = None
+        self.assertEqual(sorted(p.name for p in self.out.iterdir()), ["step1"])
+
     def test_words_of_the_command_line(self):
         for at, steps in (("0,4-6", {0, 4, 5, 6}), ("3", {3})):
             probe = Probe(self.model, self.out, at=at, level="L1")
