@@ -110,6 +110,18 @@ TEST_F(CompareShapes, AResultOfAnotherClassOfTypesIsNoneOfTheFirst) {
   EXPECT_EQ(parted(giving(tensor({2, 3}, 4, "torch.bfloat16")), giving(tensor({2, 3}, 4))), "");
 }
 
+// Beside weights of f32, whose smallest numbers are much larger.
+TEST_F(CompareShapes, SmallNumbersOfF64HaveAllTheirDigits) {
+  const auto small = [](double size) {
+    Json out = tensor({2, 3}, size, "torch.float64");
+    return Json{{"Module.a.A.forward.0", forward(tensor({2, 3}, 1, "torch.float64"), out,
+                                                 {{"weight", tensor({3, 3}, 1)}})}};
+  };
+  const std::string said = parted(small(1.5e-200), small(1e-200));
+  EXPECT_NE(said.find("what a gives (0) is off by 0.5 in Norm"), std::string::npos) << said;
+  EXPECT_EQ(parted(small(1e-200), small(1e-200 * (1 + 1e-15))), "");
+}
+
 // What a call takes may be of either: a mask.
 TEST_F(CompareShapes, AMaskMayBeOfFloatsOrNot) {
   Json floats = giving(tensor({2, 3}, 4)), bools = floats;

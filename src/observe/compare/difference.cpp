@@ -295,7 +295,9 @@ class Judge {
   // Those of a parameter's gradient are those of what reaches its module.
   double of_few_digits(const Moment& m, const RecordPair& r, const Judged& judged,
                        double natural) const {
-    const auto least_step = [](const Entry& e) {
+    const auto least_step = [](const Entry& e, const Record& of) {
+      // Of what is made in f64 a coarser operand takes no digits: it is as exact as it is stored.
+      if (float_type_of(of.type) == DType::F64) return step_at(DType::F64, 0);
       double most = 0;
       for (const Record& record : e.records)
         if (const auto type = float_type_of(record.type)) most = std::max(most, step_at(*type, 0));
@@ -305,8 +307,8 @@ class Judge {
                                          ? other_direction(*m.entry->bench, Direction::Backward)
                                          : m.entry;
     if (!reached) return 0;
-    const double roundings =
-        least_step(*reached->npu) * std::abs(judged.factor) + least_step(*reached->bench);
+    const double roundings = least_step(*reached->npu, *r.npu) * std::abs(judged.factor) +
+                             least_step(*reached->bench, *r.bench);
     if (r.npu->part == Part::Gradient) {
       const Record* const reaches = reaching(*m.entry);
       const double norm = reaches ? or_zero(reaches->norm) : 0;
