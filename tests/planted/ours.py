@@ -28,6 +28,11 @@ OWN = {
     "mask_off_by_one": ("forward", "h.0.attn", "own_projection", "attn"),
     "axis": ("forward", "h.0.attn", "own_projection", "attn"),
     "transposed": ("forward", "h.0.attn.c_proj", "own_projection", "attn_out"),
+    "bias_twice": ("forward", "h.0.attn", "own_bias", "attn"),
+    "gelu": ("forward", "h.0.mlp", "own_narrow", "mlp"),
+    "eps": ("forward", "h.0.ln_1", "own_norm", "attn"),
+    "tokenizer": ("forward", "wte", "own_rows", "tables"),
+    "first_position": ("forward", "wpe", "own_places", "tables"),
 }
 
 VARIANTS = {

@@ -72,8 +72,8 @@ struct Attention : nn::Layer {
       const Tensor weights = softmax(hidden, is_wrong("axis") ? -2 : -1);
       const Tensor mixed = transpose(matmul(weights, v), {0, 2, 1, 3});
       const Tensor out =
-          c_proj(reshape(mixed, {t.shape()[0], kLength, kDim}));  // LINE own_projection
-      return is_wrong("bias_twice") ? out + use(c_proj.bias) : out;
+          c_proj(reshape(mixed, {t.shape()[0], kLength, kDim}));     // LINE own_projection
+      return is_wrong("bias_twice") ? out + use(c_proj.bias) : out;  // LINE own_bias
     });
   }
 };
@@ -87,7 +87,7 @@ struct Mlp : nn::Layer {
     return call(x, [&](const Tensor& t) {
       const Tensor wide = c_fc(t);
       const Tensor bent = is_wrong("gelu") ? gelu(wide) : gelu_tanh(wide);
-      return c_proj(bent);
+      return c_proj(bent);  // LINE own_narrow
     });
   }
 };
@@ -102,7 +102,7 @@ struct Block : nn::Layer {
 
   Tensor operator()(Operand x) const {
     return call(x, [&](const Tensor& t) {
-      const Tensor normed = ln_1(t);
+      const Tensor normed = ln_1(t);  // LINE own_norm
       const Tensor looked = attn(normed);
       const bool is_alone = is_wrong("residual_dropped") && path() == "h.1";
       const Tensor sum = is_alone ? looked : t + looked;
@@ -120,8 +120,8 @@ struct Gpt2 : nn::Layer {
   Tensor loss(const Tensor& tokens, const Tensor& targets) const {
     const Tensor ids = is_wrong("tokenizer") ? next(tokens) : tokens;
     const Tensor at = minimum(iota(kLength) + (is_wrong("first_position") ? 1 : 0), kLength - 1);
-    const Tensor rows = wte(ids);
-    const Tensor places = wpe(at);
+    const Tensor rows = wte(ids);   // LINE own_rows
+    const Tensor places = wpe(at);  // LINE own_places
     const Tensor scaled = is_wrong("scaled_embedding") ? rows * std::sqrt(kDim) : rows;
     Tensor x = scaled + places;
     x = first(x);
