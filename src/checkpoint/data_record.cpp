@@ -149,7 +149,7 @@ std::vector<std::string> data_differences(const json& before, const json& now) {
 }
 
 std::vector<std::string> file_differences(const json& before, const std::vector<CorpusFile>& now) {
-  return differences_of_files(before, parse_json(json_text({{"files", files_record(now)}})));
+  return differences_of_files(before, parse_json(json_text(json{{"files", files_record(now)}})));
 }
 
 }  // namespace aloft
