@@ -10,7 +10,6 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "files/safetensors.h"
 #include "frontend/random.h"
@@ -24,6 +23,7 @@
 #include "recipe/recipe_json.h"
 #include "recipe/recipe_unused.h"
 #include "recipe/run_length.h"
+#include "run/recorded_recipe.h"
 #include "run/run_directory.h"
 #include "runtime/threads.h"
 #include "scalar/philox.h"
@@ -37,49 +37,13 @@ using config_check::NamedTensor;
 using config_check::Setting;
 using config_check::Side;
 
-// A record's value as TOML has it, in one line.
-std::string toml_of(const nlohmann::json& value) {
-  if (!value.is_object() && !value.is_array()) return json_text(value);
-  std::string inside;
-  for (const auto& [key, v] : value.items())
-    if (!v.is_null())
-      inside += (inside.empty() ? "" : ", ") +
-                (value.is_object() ? nlohmann::json(key).dump() + " = " : "") + toml_of(v);
-  return value.is_object() ? "{ " + inside + " }" : "[" + inside + "]";
-}
-
-// What of a record's section somebody had set, as TOML; a whole recipe would be refused, since it
-// has keys that nothing reads.
-std::string set_keys(const std::string& section, const nlohmann::json& keys,
-                     const std::map<std::string, std::string>& origin) {
-  std::string text;
-  for (const auto& [key, value] : keys.items()) {
-    const std::string whole = section + "." + key;
-    const auto first = origin.lower_bound(whole);
-    if (first == origin.end() || !first->first.starts_with(whole)) continue;
-    if (origin.contains(whole) || !value.is_object()) {
-      if (first->first == whole || first->first.starts_with(whole + "."))
-        text += whole + " = " + toml_of(value) + "\n";
-    } else {
-      text += set_keys(whole, value, origin);
-    }
-  }
-  return text;
-}
-
-Recipe recorded_recipe(const nlohmann::json& record, const Path& file) {
-  std::map<std::string, std::string> origin;
-  const nlohmann::json places = record.value("origin", nlohmann::json::object());
-  for (const auto& [key, place] : places.items())
-    if (place.is_string()) origin[key] = place.get<std::string>();
-  std::string text;
-  for (const auto& [section, keys] : record.at("recipe").items())
-    if (section != "precision")
-      text += set_keys(section, keys, origin);
-    else if (origin.contains(section))
-      text += section + " = " + toml_of(keys) + "\n";
-  Recipe recipe = parse_recipe(text, file.string());
-  recipe.origin = std::move(origin);
+// The recipe of a run, whose keys say where they stood.
+Recipe recipe_of_run(const nlohmann::json& record, const Path& file) {
+  const nlohmann::json origin = record.value("origin", nlohmann::json::object());
+  Recipe recipe = recorded_recipe(record.at("recipe"), origin, file.string());
+  recipe.origin.clear();
+  for (const auto& [key, place] : origin.items())
+    if (place.is_string()) recipe.origin[key] = place.get<std::string>();
   return recipe;
 }
 
@@ -296,7 +260,7 @@ void add_recorded_environment(Side& side, const nlohmann::json& record) {
 Side side_of_run(const Path& run, const SideOptions& o) {
   Side side;
   const nlohmann::json record = read_run_record(run / "run.json");
-  const Recipe recipe = recorded_recipe(record, run / "run.json");
+  const Recipe recipe = recipe_of_run(record, run / "run.json");
   const auto data = data_of(run.string(), o, [&] {
     const Path file = run / "data.json";
     const nlohmann::json known = path_exists(file) ? parse_json(read_file(file)) : nullptr;

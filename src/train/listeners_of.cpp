@@ -1,6 +1,7 @@
 #include "train/listeners_of.h"
 
 #include "base/terminal.h"
+#include "train/abandoned_steps.h"
 #include "train/announcements.h"
 #include "train/best_checkpoint.h"
 #include "train/early_stopping.h"
@@ -26,6 +27,7 @@ std::vector<std::unique_ptr<Listener>> listeners_of(const RunParts& run) {
   };
   add(std::make_unique<Announcements>(
       run.session, run.data, recorded_device(run.directory.found_record()), run.options.quiet));
+  add(std::make_unique<AbandonedSteps>());
   const std::string& probed = run.session.recipe.probe.task;
   if (probed == "statistics" || probed == "tensor" || probed == "structure")
     add(std::make_unique<ProbeFiles>(run.session, run.runner, run.options.probe_out));

@@ -146,6 +146,21 @@ class Probe(ProbeTest):
         self.aloft("train", "tiny.toml", "--out", "whole", "--steps", 6, "--probe", "statistics")
         self.assertEqual(self.dump("some/probe", 5), self.dump("whole/probe", 5))
 
+    def test_a_run_that_goes_on_keeps_no_dump_of_steps_that_it_has_not_made(self):
+        probe = self.folder / "back/probe"
+        self.aloft("train", "tiny.toml", "--out", "back", "--steps", 4, "--probe", "statistics",
+                   "--set", "train.checkpoint_every=2")
+        kept = self.dump("back/probe", 1)
+        shutil.rmtree(self.folder / "back/checkpoints/step-000004")
+        (probe / ".missing.json.999999999-0.tmp").write_text("of a process that was killed")
+        (probe / "step77").mkdir()  # no dump
+        said = self.aloft("train", "tiny.toml", "--out", "back", "--steps", 5, "--resume",
+                          "--set", 'probe.task="statistics"', "--set", "probe.at=[4]")
+        self.assertIn(b"the dumps of 2 steps behind it are removed", said.stderr)
+        self.assertEqual({path.name for path in probe.iterdir() if path.is_dir()}, {"step0", "step1", "step4", "step77"})
+        self.assertEqual(self.dump("back/probe", 1), kept)
+        self.assertEqual(list(probe.glob(".*.tmp")), [])
+
     def test_steps_between_run_a_program_that_does_not_look(self):
         said = ["--set", "model.dropout=0.1", "--steps", 6]
         self.aloft("train", "tiny.toml", "--out", "unseen-steps", *said)
