@@ -63,12 +63,12 @@ void eval_labelled(SavedModel& saved, const EvalOptions& o) {
   TextClasses classes;
   progress.watch([&] { classes = classes_of_texts(*saved.classifier, texts, options); });
   if (o.as_json)
-    print_result("{}\n", json_text({{"loss", classes.loss()},
-                                    {"accuracy", classes.accuracy()},
-                                    {"right", classes.right},
-                                    {"texts", classes.texts},
-                                    {"tokens", texts.tokens.size()},
-                                    {"cut", texts.cut}}));
+    print_result("{}\n", json_text(nlohmann::json{{"loss", classes.loss()},
+                                                  {"accuracy", classes.accuracy()},
+                                                  {"right", classes.right},
+                                                  {"texts", classes.texts},
+                                                  {"tokens", texts.tokens.size()},
+                                                  {"cut", texts.cut}}));
   else
     print_result("{}\n{} of {} texts right\n", accuracy_text(classes), grouped(classes.right),
                  grouped(classes.texts));

@@ -25,11 +25,11 @@ ExitCode export_hf(const Options& o) {
                                             std::nullopt, SavedKind::Any);
   const ExportResult r = export_huggingface(saved, o.folder, *parse_dtype(o.dtype));
   if (o.as_json)
-    print_result("{}\n", json_text({{"out", o.folder},
-                                    {"dtype", o.dtype},
-                                    {"tensors", r.tensors},
-                                    {"bytes", r.bytes},
-                                    {"tokenizer", r.has_tokenizer}}));
+    print_result("{}\n", json_text(nlohmann::json{{"out", o.folder},
+                                                  {"dtype", o.dtype},
+                                                  {"tensors", r.tensors},
+                                                  {"bytes", r.bytes},
+                                                  {"tokenizer", r.has_tokenizer}}));
   else
     print_result("written {}: {} tensors, {} of {}{}\n", o.folder,
                  grouped(static_cast<std::int64_t>(r.tensors)), human_bytes(r.bytes), o.dtype,

@@ -174,16 +174,16 @@ class Conversation {
                                                       : "tokens";
     const double rate =
         drawn.seconds > 0 ? static_cast<double>(drawn.tokens.size()) / drawn.seconds : 0;
-    print_result(json_text({{"index", turn_},
-                            {"prompt", said},
-                            {"text", text},
-                            {"tokens", drawn.tokens},
-                            {"ended", drawn.ended()},
-                            {"finish", finish},
-                            {"seed", o_.sampling.seed},
-                            {"seconds", drawn.seconds},
-                            {"tokens_per_s", rate},
-                            {"kept", kept}}) +
+    print_result(json_text(nlohmann::json{{"index", turn_},
+                                          {"prompt", said},
+                                          {"text", text},
+                                          {"tokens", drawn.tokens},
+                                          {"ended", drawn.ended()},
+                                          {"finish", finish},
+                                          {"seed", o_.sampling.seed},
+                                          {"seconds", drawn.seconds},
+                                          {"tokens_per_s", rate},
+                                          {"kept", kept}}) +
                  "\n");
     flush_results();
   }

@@ -237,8 +237,10 @@ ExitCode recipes(const std::string& folder, bool is_named, bool as_json) {
   if (as_json) {
     json list = json::array();
     for (const auto& [path, text] : found) list.push_back({{"path", path}, {"summary", text}});
-    print_result("{}\n",
-                 json_text({{"recipes", list}, {"keys", all}, {"optimizers", optimizers()}}, 2));
+    print_result(
+        "{}\n",
+        json_text(nlohmann::json{{"recipes", list}, {"keys", all}, {"optimizers", optimizers()}},
+                  2));
     return ExitCode::Ok;
   }
   std::vector<std::vector<std::string>> rows{{"recipe", "what"}};

@@ -201,7 +201,7 @@ ExitCode score(const Options& o) {
   write_answer(o.out, asked, a, saved);
   const nlohmann::json loss = a.loss ? nlohmann::json(*a.loss) : nlohmann::json();
   if (o.as_json)
-    print_result("{}\n", json_text({{"loss", loss}, {"out", o.out}}));
+    print_result("{}\n", json_text(nlohmann::json{{"loss", loss}, {"out", o.out}}));
   else
     print_result("{}written {}\n", a.loss ? fmt::format("loss {:.6f}\n", *a.loss) : "", o.out);
   return ExitCode::Ok;
