@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "files/safetensors.h"
 #include "frontend/random.h"
