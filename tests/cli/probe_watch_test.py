@@ -71,7 +71,7 @@ class Watch(ProbeTest):
             self.assertEqual(code, 130, talk)
             made = self.dumped(out)
             self.assertGreaterEqual(made, 3)
-            self.assertEqual(talk, f"interrupted by {number.name}: {made} of {MANY} steps were made; the dump of "
+            self.assertEqual(talk, f"interrupted by {number.name}: {made} of {MANY:,} steps were made; the dump of "
                                    f"{made} steps in {out} is whole\n")
             self.assertIn(f"{made} steps; what they held is in {out}", said)
             self.assertIn("loss", self.dump(out, made - 1)["training"])
