@@ -362,18 +362,18 @@ class Training {
       of_means = evaluated();
       if (!of_means) return;
     }
-    validation_ = means->front();
+    const double loss = means->front();
     say_validation(*means);
     if (of_means) add_measures_of_means(*result_.validation, *of_means, measures_of(*of_means));
-    health_->validation(*validation_);
+    health_->validation(loss);
     const bool is_repeated = evaluation_is_written_;
     // At the end of a run that may go on there may be one that a longer run would not have.
     const bool is_in_turn = comes_at(recipe_.train.eval_every);
-    if (optimizer_->plateau() && !is_repeated && is_in_turn) optimizer_->report_loss(*validation_);
-    if (!is_repeated)
-      result_.best = after_evaluation(result_.best, *validation_, step_, is_in_turn);
+    if (!is_repeated) result_.best = after_evaluation(result_.best, loss, step_, is_in_turn);
     listeners_.tell(&Listener::evaluation_done,
                     {step_, *result_.validation, result_.best, is_repeated}, control_);
+    validation_ = loss;  // all have it: else who goes on evaluates once more
+    if (optimizer_->plateau() && !is_repeated && is_in_turn) optimizer_->report_loss(loss);
     if (!is_repeated) unsaved_ = true;
   }
 
