@@ -21,8 +21,7 @@ std::optional<std::int64_t> step_of(const std::filesystem::directory_entry& entr
   if (!name.starts_with("step") || !entry.is_directory(none) || entry.is_symlink(none) ||
       !path_exists(entry.path() / "rank"))
     return std::nullopt;
-  const std::optional<std::int64_t> step = parse_int(std::string_view(name).substr(4));
-  return step && *step >= 0 ? step : std::nullopt;
+  return parse_int(std::string_view(name).substr(4));
 }
 
 }  // namespace
@@ -46,6 +45,7 @@ void AbandonedSteps::run_begun(const RunBegun& e, Control&) {
     else
       ++removed;
   }
+  if (removed == 0) return;
   log_info("the run goes on behind step {}: the dumps of {} behind it are removed from {}", e.step,
            counted(removed, "step"), folder.string());
 }

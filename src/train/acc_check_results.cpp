@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/json.h"
 #include "files/csv_cell.h"
 #include "train/acc_check.h"
 
@@ -17,8 +18,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kUnjudged =
     "no `call`: which op made it, and of what, is not written down";
-
-constexpr auto kReplace = Json::error_handler_t::replace;  // names of folders may be any bytes
 
 // A line of cells, each of which may be a name that somebody else has written.
 std::string line_of(std::initializer_list<std::string_view> cells) {
@@ -114,9 +113,7 @@ Json json_of(const CheckedDump& dump) {
   return all;
 }
 
-std::string json_text_of(const CheckedDump& dump) {
-  return json_of(dump).dump(1, ' ', false, kReplace);
-}
+std::string json_text_of(const CheckedDump& dump) { return json_text(json_of(dump), 1); }
 
 void write_checked(const CheckedDump& dump, const Path& folder) {
   make_folder(folder);

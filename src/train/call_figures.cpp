@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/json_number.h"
 #include "base/text.h"
 
 namespace aloft {
@@ -15,12 +16,6 @@ using Json = nlohmann::ordered_json;
 
 // Both sums are in double, and so are the elements.
 constexpr double kSummed = 0x1p-30;
-
-Json number(double v) {
-  if (std::isnan(v)) return "nan";
-  if (std::isinf(v)) return v > 0 ? "inf" : "-inf";
-  return v;
-}
 
 template <typename J>
 double number_in(const J& figure) {
@@ -50,10 +45,10 @@ Json call_figures(const HostArray& values) {
     sum += v;
     squares += v * v;
   }
-  figures["Max"] = number(max);
-  figures["Min"] = number(min);
-  figures["Mean"] = number(sum / static_cast<double>(values.values.size()));
-  figures["Norm"] = number(std::sqrt(squares));
+  figures["Max"] = json_number(max);
+  figures["Min"] = json_number(min);
+  figures["Mean"] = json_number(sum / static_cast<double>(values.values.size()));
+  figures["Norm"] = json_number(std::sqrt(squares));
   return figures;
 }
 

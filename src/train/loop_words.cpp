@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/json_number.h"
 #include "frontend/programs.h"
 #include "optim/kind.h"
 #include "scalar/float_formats.h"
@@ -107,11 +108,6 @@ double mean(const std::vector<double>& all) {
 
 }  // namespace
 
-nlohmann::ordered_json number_or_text(double v) {
-  if (std::isfinite(v)) return v;
-  return std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
-}
-
 void LoopWords::hear(LoopWord word, const Tensor& value, const UpdatedBy* by) {
   if (!value.held()) return;  // of a function that is traced, and does not run now
   Said said{word, std::nullopt, value, std::nullopt};
@@ -172,7 +168,7 @@ nlohmann::ordered_json LoopWords::training() const {
     for (const Update& u : updates)
       if (u.loss && !(std::isnan(*u.loss) && u.is_finite)) losses.push_back(*u.loss);
   nlohmann::ordered_json training;
-  if (!losses.empty()) training["loss"] = number_or_text(mean(losses));
+  if (!losses.empty()) training["loss"] = json_number(mean(losses));
   if (scaled.size() > 1) training["losses"] = scaled.size();
   if (!updates.empty() && !scale) scale = updates[0].scale;
   if (updates.empty()) {
@@ -192,7 +188,7 @@ nlohmann::ordered_json LoopWords::training() const {
     if (!norm) return training;
     squares += *norm * *norm;
   }
-  training["gradient_norm"] = number_or_text(
+  training["gradient_norm"] = json_number(
       updates.size() == 1 ? *taken_norm(*first.norm, first.by->spec) : std::sqrt(squares));
   return training;
 }

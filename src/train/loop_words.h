@@ -14,9 +14,6 @@ namespace aloft {
 class Onlooker;
 class Programs;
 
-// A number as JSON has it: text of what it has no number for.
-nlohmann::ordered_json number_or_text(double v);
-
 class LoopWords {
  public:
   // An eager step says it. Results of its ops are read when the step is over: nothing waits here.

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/json_number.h"
 #include "base/text.h"
 #include "frontend/amp.h"
 #include "frontend/description.h"
@@ -26,12 +27,6 @@ namespace aloft {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json number(double v) {
-  if (std::isnan(v)) return "nan";
-  if (std::isinf(v)) return v > 0 ? "inf" : "-inf";
-  return v;
-}
 
 std::vector<std::int64_t> index_of(const std::vector<std::int64_t>& shape, std::int64_t flat) {
   std::vector<std::int64_t> index(shape.size());
@@ -59,7 +54,7 @@ Json largest_of(const HostArray& a) {
   std::int64_t at = 0;
   for (std::int64_t i = 0; i < a.numel(); ++i)
     if (std::abs(a[i]) > std::abs(a[at])) at = i;
-  return {{"value", number(a[at])}, {"index", index_of(a.shape, at)}};
+  return {{"value", json_number(a[at])}, {"index", index_of(a.shape, at)}};
 }
 
 // In double, and rounded nowhere: whether the number is beyond the type's end, or none at all.
@@ -81,8 +76,8 @@ Json values_of(const OverflowOrigin::Call& call, std::size_t result) {
   std::int64_t at = 0;
   while (at < made.numel() && std::isfinite(static_cast<double>(made[at]))) ++at;
   if (at == made.numel()) return nullptr;
-  Json values = {{"index", index_of(made.shape, at)}, {"value", number(made[at])}};
-  if (const auto exact = meant(call, result, at)) values["in_double"] = number(*exact);
+  Json values = {{"index", index_of(made.shape, at)}, {"value", json_number(made[at])}};
+  if (const auto exact = meant(call, result, at)) values["in_double"] = json_number(*exact);
   if (is_float(made.dtype)) values["largest_of_type"] = edges_of(made.dtype).largest;
   values["operands"] = Json::array();
   for (const HostArray& operand : call.in) {
@@ -90,7 +85,7 @@ Json values_of(const OverflowOrigin::Call& call, std::size_t result) {
     Json one = {{"type", std::string(name_of(operand.dtype)) + Shape::of(operand.shape).str()},
                 {"largest", largest_of(operand)}};
     if (const auto there = element_for(operand, made, at); there && is_elementwise)
-      one["there"] = number(*there);
+      one["there"] = json_number(*there);
     values["operands"].push_back(std::move(one));
   }
   return values;

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json_number.h"
 #include "base/log.h"
 #include "frontend/programs.h"
 #include "nn/layer.h"
 #include "observe/probe/looked_at.h"
 #include "observe/probe/tap_words.h"
-#include "train/loop_words.h"
 #include "train/step_values.h"
 
 namespace aloft {
@@ -27,7 +27,7 @@ nlohmann::ordered_json training_of(const StepDone& e, const Recipe& recipe) {
       if (const auto it = o.options.find(setting.key); it != o.options.end())
         std::visit([&](const auto& v) { optimizer[std::string(setting.key)] = v; }, it->second);
   optimizer["weight_decay"] = o.weight_decay;
-  nlohmann::ordered_json training = {{"loss", number_or_text(e.loss)},
+  nlohmann::ordered_json training = {{"loss", json_number(e.loss)},
                                      {"learning_rate", e.lr},
                                      {"loss_scale", e.loss_scale},
                                      {"skipped", e.skipped},
@@ -36,7 +36,7 @@ nlohmann::ordered_json training_of(const StepDone& e, const Recipe& recipe) {
   // What remains of the norm where rows or elements are clipped is not known.
   if (o.clip_adaptive == 0 && o.clip_value == 0)
     training["gradient_norm"] =
-        number_or_text(o.clip_norm > 0 ? std::min(e.grad_norm, o.clip_norm) : e.grad_norm);
+        json_number(o.clip_norm > 0 ? std::min(e.grad_norm, o.clip_norm) : e.grad_norm);
   return training;
 }
 

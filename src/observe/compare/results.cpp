@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/json_number.h"
 #include "base/text.h"
 #include "files/csv_cell.h"
 
@@ -18,15 +19,10 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kOurColumns[] = {"Difference", "Difference of", "Allowed", "Max ULP",
                                        "Matched by"};
 
-Json number(double v) {
-  if (std::isfinite(v)) return v;
-  return std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
-}
-
 // A number, null where the dump has none; of what is no tensor the value that it shows, as a word.
 Json figure(const Record& r, const Figure& f) {
   if (r.is_tensor && f.text != "True" && f.text != "False")
-    return f.number ? number(*f.number) : Json();
+    return f.number ? json_number(*f.number) : Json();
   return f.text == "None" ? Json() : Json(f.text);
 }
 
@@ -47,9 +43,9 @@ Json record_of(const Compared& c) {
   return {{"call", c.moment.entry->npu->name},
           {"npu", side_of(c.records.npu)},
           {"bench", side_of(c.records.bench)},
-          {"difference", number(c.difference.size)},
+          {"difference", json_number(c.difference.size)},
           {"of", c.difference.of},
-          {"allowed", number(c.difference.allowed)},
+          {"allowed", json_number(c.difference.allowed)},
           {"diverges", c.difference.is_more()},
           {"matched_by", c.records.matched_by}};
 }
@@ -161,8 +157,8 @@ Json json_of(const Comparison& c) {
   for (const TrainingDifference& t : c.loop)
     loop.push_back({{"place", t.place},
                     {"text", t.text},
-                    {"difference", number(t.size)},
-                    {"allowed", number(t.allowed)}});
+                    {"difference", json_number(t.size)},
+                    {"allowed", json_number(t.allowed)}});
   Json renamed = Json::array(), unreadable = Json::array();
   for (const Pairs::Renamed& r : c.pairs.renamed)
     renamed.push_back({{"npu", r.npu}, {"bench", r.bench}, {"by", r.by}});
