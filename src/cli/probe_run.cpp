@@ -134,6 +134,7 @@ class RecipeRun {
     t.probe_out = asked_.out;
     t.quiet = t.only_steps = true;
     t.shows_progress = !o_.quiet;
+    t.shown_steps = steps_;
     t.machine = machine_name();
     t.listeners = {&seen_};
     if (!recipe_.precision.is_resolved()) t.measure = [] { return device_rates(); };

@@ -9,19 +9,18 @@
 #include "base/leftovers.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "observe/probe/step_folder.h"
 
 namespace aloft {
 
 namespace {
 
-// Of "step12" 12; nothing of what the probe has not written.
+// Nothing of what the probe has not written.
 std::optional<std::int64_t> step_of(const std::filesystem::directory_entry& entry) {
-  const std::string name = entry.path().filename().string();
   std::error_code none;
-  if (!name.starts_with("step") || !entry.is_directory(none) || entry.is_symlink(none) ||
-      !path_exists(entry.path() / "rank"))
+  if (!entry.is_directory(none) || entry.is_symlink(none) || !probe::is_step_of_dump(entry.path()))
     return std::nullopt;
-  return parse_int(std::string_view(name).substr(4));
+  return probe::step_of_folder(entry.path().filename().string());
 }
 
 }  // namespace

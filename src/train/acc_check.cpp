@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "observe/compare/tensor_reader.h"
+#include "observe/probe/step_folder.h"
 #include "ops/evaluate.h"
 #include "ops/values_of_update.h"
 #include "train/call_figures.h"
@@ -32,10 +33,6 @@ constexpr std::uint64_t kMostOfDump = std::uint64_t{4} << 30;
       .advice("make the dump anew");
 }
 
-bool is_of_a_step(std::string_view folder) {
-  return folder.starts_with("step") && parse_int(folder.substr(4));
-}
-
 // step0/rank/dump.json and its like, in order of their numbers. `unread` gets the steps, and their
 // processes, that have none.
 std::vector<Path> dumps_in(const Path& dump, std::vector<CheckedDump::Unread>& unread) {
@@ -49,9 +46,9 @@ std::vector<Path> dumps_in(const Path& dump, std::vector<CheckedDump::Unread>& u
     for (const Path& rank : list_folder(step))
       if (path_exists(rank / "dump.json"))
         found.push_back(rank / "dump.json");
-      else if (is_of_a_step(name) && is_folder(rank))
+      else if (probe::step_of_folder(name) && is_folder(rank))
         unread.push_back({name, "there is no " + (rank / "dump.json").string()});
-    if (is_of_a_step(name) && found.size() + unread.size() == before)
+    if (probe::step_of_folder(name) && found.size() + unread.size() == before)
       unread.push_back({name, "there is no dump.json in " + step.string()});
   }
   std::ranges::sort(found, {}, [](const Path& p) {

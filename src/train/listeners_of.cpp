@@ -39,7 +39,7 @@ std::vector<std::unique_ptr<Listener>> listeners_of(const RunParts& run) {
   add(std::make_unique<TensorBoardEvents>());
   const bool is_shown =
       !run.options.quiet || (run.options.shows_progress && is_terminal(Output::Err));
-  add(std::make_unique<Progress>(run.session, !is_shown));
+  add(std::make_unique<Progress>(run.session, !is_shown, run.options.shown_steps));
   if (run.session.recipe.profile.steps > 0)
     add(std::make_unique<ProfileFile>(run.session, run.runner, run.options.rates,
                                       run.result.profile));

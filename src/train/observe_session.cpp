@@ -194,9 +194,11 @@ class Session::State {
     check("stop()");
     timing_.stop(out_);
     stop_looking();
+    if (holds_something())
+      log_warning("stop() of a session in step {}, without its step(): nothing of it is written",
+                  step_);
     current_ = nullptr;
-    values_.clear();
-    words_ = {};
+    forget_step();
     is_begun_ = false;
     session_of_thread = nullptr;
     const HeldFolder held = std::move(folder_);  // to the last file
@@ -257,6 +259,11 @@ class Session::State {
     hears_.reset();
     looking_.reset();
     scope_.reset();
+  }
+
+  // Of the step that is made, once nothing is looked at any more.
+  bool holds_something() const {
+    return current_ && (has_run_ || !values_.values().empty() || !current_->eager.shown().empty());
   }
 
   void forget_step() {

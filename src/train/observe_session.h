@@ -68,7 +68,9 @@ class Session {
   // exception that the loop goes on behind: nothing of it is written, a warning says so, and the
   // step that follows has its number. UserErrors of step() but E0873.
   void drop();
-  // The same without a step. start() goes on with the next number. UserErrors of step().
+  // Nothing is looked at any more, and all files are there. What a step without its step() held is
+  // not written, and a warning says so; start() goes on with its number. UserErrors of step() but
+  // E0873 and E0327.
   void stop();
 
   std::int64_t steps() const;      // that are over

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "files/tensor_files.h"
 #include "frontend/programs.h"
+#include "observe/probe/step_folder.h"
 #include "observe/redo/bit_watch.h"
 #include "ops/evaluate.h"
 #include "ops/host_array.h"
@@ -181,7 +182,7 @@ void ProbeCalls::step_begun(const StepBegun& e) {
   const std::int64_t step = e.step - 1;  // of a run the first is 1, of a dump 0
   taking_ = nullptr;
   if (look_at(session_.recipe.probe, step) == Look::Nothing) return;
-  const Path tensors = folder_ / ("step" + std::to_string(step)) / "rank" / "dump_tensor_data";
+  const Path tensors = probe::step_folder(folder_, step) / "dump_tensor_data";
   make_folder(tensors);
   taking_ = std::make_unique<Taking>(runner_->programs()->device(), session_.recipe.probe, tensors,
                                      *queue_);
@@ -194,7 +195,7 @@ void ProbeCalls::step_done(const StepDone& e, Control&) {
   written_.bytes += taking_->bytes();
   std::string text = json_text(taking_->dump(), 1);
   taking_ = nullptr;
-  const Path path = folder_ / ("step" + std::to_string(e.step - 1)) / "rank" / "dump.json";
+  const Path path = probe::step_folder(folder_, e.step - 1) / "dump.json";
   const std::uint64_t size = text.size();
   ++written_.dumps;
   written_.dump_bytes += size;

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "frontend/module.h"
+#include "observe/probe/step_folder.h"
 #include "passes/tap_pattern.h"
 #include "train/overflow_file.h"
 #include "train/probe_selection.h"
@@ -39,8 +40,7 @@ std::vector<probe::DumpedModule> dumped_modules(nn::Module& model) {
 void refuse_old_dump(const Path& folder) {
   std::error_code none;
   for (const auto& at : std::filesystem::directory_iterator(folder, none)) {
-    const std::string name = at.path().filename().string();
-    if (name == kOverflowFile || (name.starts_with("step") && path_exists(at.path() / "rank")))
+    if (at.path().filename() == kOverflowFile || probe::is_step_of_dump(at.path()))
       throw UserError("E0811", "the folder holds a dump already")
           .at(at.path().string())
           .need("a folder without steps and overflow.json, so that none is taken for this dump's")
@@ -78,7 +78,7 @@ ProbeWriter::Seen ProbeWriter::of(std::vector<probe::LookedAt> values,
 void ProbeWriter::write(std::int64_t step, const Seen& seen, std::span<const double> all,
                         const nlohmann::ordered_json& training) {
   settle();
-  const Path folder = folder_ / ("step" + std::to_string(step)) / "rank";
+  const Path folder = probe::step_folder(folder_, step);
   make_folder(folder);
   const Path tensors = folder / "dump_tensor_data";
   // msprobe takes a dump with checksums, and no files, for one of statistics.
@@ -103,7 +103,7 @@ void ProbeWriter::write(std::int64_t step, const Seen& seen, std::span<const dou
 }
 
 void ProbeWriter::write_structure(const Seen& seen) const {
-  const Path folder = folder_ / "step0" / "rank";
+  const Path folder = probe::step_folder(folder_, 0);
   make_folder(folder);
   put(folder / "construct.json", *seen.construct);
   put(folder / "stack.json", *seen.stack);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -41,8 +42,8 @@ std::string duration(double s) {
 
 }  // namespace
 
-Progress::Progress(const Session& session, bool quiet)
-    : session_(session), quiet_(quiet), terminal_(is_terminal(Output::Err)) {}
+Progress::Progress(const Session& session, bool quiet, std::int64_t steps)
+    : session_(session), wanted_(steps), quiet_(quiet), terminal_(is_terminal(Output::Err)) {}
 
 Progress::~Progress() {
   waiting_ = {};
@@ -50,7 +51,7 @@ Progress::~Progress() {
 }
 
 void Progress::run_begun(const RunBegun& e, Control&) {
-  last_ = e.steps;
+  last_ = wanted_ > 0 ? std::min(wanted_, e.steps) : e.steps;
   started_ = monotonic_seconds();
   if (terminal_ && !quiet_) InterruptScope::answer();
 }

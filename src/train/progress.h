@@ -16,8 +16,9 @@ namespace aloft {
 
 class Progress : public Listener {
  public:
-  // The session outlives this.
-  Progress(const Session& session, bool quiet);
+  // The session outlives this. `steps`: counted to, where the run ends before its recipe does; 0:
+  // to the recipe's last.
+  Progress(const Session& session, bool quiet, std::int64_t steps = 0);
   ~Progress() override;
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -42,6 +43,7 @@ class Progress : public Listener {
   void draw(const std::string& line);
 
   const Session& session_;
+  const std::int64_t wanted_;
   std::int64_t last_ = 0;
   bool quiet_, terminal_;
   double smoothed_ = 0, weight_ = 0;  // exponential mean of the losses, and its bias correction

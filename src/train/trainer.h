@@ -25,6 +25,8 @@ struct TrainOptions {
   bool force = false;   // resume although the data is another one, or all checkpoints are gone
   bool quiet = false;   // no banner, no progress, no validation losses
   bool shows_progress = false;  // ... but on a terminal the line that says how far it is
+  // ... to this step, behind which a listener ends the run; 0: to the recipe's last
+  std::int64_t shown_steps = 0;
   // The steps are made to be looked at, and for no model: none is evaluated but where the rate goes
   // by it, sampled or saved but where the run may go back, and nothing is advised on training.
   bool only_steps = false;

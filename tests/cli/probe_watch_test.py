@@ -53,6 +53,9 @@ class Watch(ProbeTest):
         self.assertEqual(self.on_terminal(*words, "--out", "unseen", "--quiet", stream="stderr"), b"")
         self.assertEqual(self.aloft(*words, "--out", "piped").stderr, b"")
         self.assertEqual(self.dump("seen", 29), self.dump("unseen", 29))
+        shown = self.on_terminal("probe", "run", "tiny.toml", "--steps", 3, "--set", "train.steps=200", "--out", "first",
+                                 stream="stderr").decode()
+        self.assertRegex(shown, r"\rstep 3/3  loss ")
 
     def test_redo_shows_how_far_it_is(self):
         self.aloft("train", "tiny.toml", "--out", "run", "--steps", 20)

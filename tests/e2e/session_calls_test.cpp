@@ -245,6 +245,36 @@ TEST_F(SessionCalls, DropsAStepThatDidNotEnd) {
   EXPECT_EQ(data.at("Module.q.Linear.forward.0").at("output").at(0).at("shape"), Json({2, 8}));
 }
 
+TEST_F(SessionCalls, SaysThatAStepIsNotWritten) {
+  Fork model;
+  auto f = compile([&](const Tensor& x) { return model(x); }, {.name = "f", .threads = 2});
+  const auto said_by_stop = [&](const observe::SessionOptions& asked, auto&& behind_the_step) {
+    observe::Session session(asked);
+    session.start();
+    model(numbers({4, 8}));
+    session.step();
+    behind_the_step();
+    testing::internal::CaptureStderr();
+    session.stop();
+    return testing::internal::GetCapturedStderr();
+  };
+  const auto out = [&](const char* name) { return (folder_.path() / name).string(); };
+  const std::string what = "in step 1, without its step()";
+  EXPECT_EQ(said_by_stop({.out = out("whole")}, [] {}).find("without"), std::string::npos);
+  const auto unseen = said_by_stop({.out = out("0"), .at = {0}}, [&] { model(numbers({4, 8})); });
+  EXPECT_EQ(unseen.find("without"), std::string::npos);
+  for (const std::string task : {"statistics", "overflow"}) {
+    const auto eager = said_by_stop({.out = out((task + "e").c_str()), .task = task}, [&] {
+      model(numbers({4, 8}));
+    });
+    EXPECT_NE(eager.find(what), std::string::npos) << task << eager;
+    const auto compiled = said_by_stop({.out = out((task + "c").c_str()), .task = task}, [&] {
+      f(numbers({4, 8}));
+    });
+    EXPECT_NE(compiled.find(what), std::string::npos) << task << compiled;
+  }
+}
+
 // As loops in torch's manner have it.
 TEST_F(SessionCalls, HasTheSumThatBackwardLeaves) {
   Fork model;
