@@ -155,7 +155,13 @@ void print_table(const std::vector<Section>& sections, bool shows_all) {
       if (level != Level::Pass || shows_all) add_rows(s, level, shows_all, rows);
   std::string counts;
   for (const Section& s : sections) counts += (counts.empty() ? "" : ", ") + counts_of(s);
+  constexpr std::size_t kMost = 300;  // and the head: more are read in a page
+  const std::size_t more = shows_all || rows.size() <= kMost + 1 ? 0 : rows.size() - kMost - 1;
+  rows.resize(rows.size() - more);
   if (rows.size() > 1) print_result("{}", in_colours(table(rows)));
+  if (more > 0)
+    print_result("and {} more: --all prints them, result.html has them\n",
+                 counted(static_cast<std::int64_t>(more), "row"));
   print_result("{}\n", in_colours(fmt::format("{}: {}", name_of(verdict(sections)), counts)));
 }
 
@@ -240,7 +246,7 @@ Action probe_check_config(CLI::App& app) {
   app.add_option("--batches", o->batches, "batches of training that are looked at")
       ->check(at_least(1))
       ->capture_default_str();
-  app.add_flag("--all", o->shows_all, "show what is alike, too");
+  app.add_flag("--all", o->shows_all, "show what is alike too, and all rows");
   add_strict(app, o->is_strict, "a warning, too,");
   add_json(app, o->as_json);
   return [o] { return check(*o); };

@@ -220,6 +220,14 @@ class CheckConfig(ProgramTest):
         self.assertEqual(self.findings("same.yaml", "same.json")[0], "warning")
         self.check("same.yaml", "same.json", "--strict", exit_code=5)
 
+    def test_of_thousands_of_findings_the_first_are_printed(self):
+        for name, value in (("a.json", 1), ("b.json", 2)):
+            (self.folder / name).write_text(json.dumps({f"key_{k}": value for k in range(1000)}))
+        said = self.check("a.json", "b.json", exit_code=5).stdout.decode().splitlines()
+        self.assertEqual(len(said), 2 + 300 + 2)  # head, rows, how many more, verdict
+        self.assertEqual(said[-2], "and 700 rows more: --all prints them, result.html has them")
+        self.assertEqual(len(self.check("a.json", "b.json", "--all", exit_code=5).stdout.splitlines()), 2 + 1000 + 1)
+
     def expect(self, key, level, word, change, both="", before="steps = 4"):
         """What is said of `key` of two recipes, [train] with `before` and with `change`, `both` behind each."""
         for name, train in (("one.toml", before), ("two.toml", change)):

@@ -27,6 +27,8 @@ const named = (f) => (f.a_name === f.b_name || !f.b_name ? f.a_name : f.a_name ?
 function show() {
   const word = byId("filter").value.toLowerCase(), all = byId("which").value === "";
   const shown = findings.filter((f) => (all || f.level !== "pass") && named(f).toLowerCase().includes(word));
+  byId("unshown").textContent = shown.length > kShown ?
+    `the first ${kShown} of ${shown.length}: the filter finds the others` : "";
   const head = element("tr", "head");
   for (const name of ["", "of", "name", "A", "B", "what to do"]) head.append(element("th", "", name));
   byId("findings").replaceChildren(head, ...shown.slice(0, kShown).map((f) => {
