@@ -108,6 +108,33 @@ TEST_F(CompareFunctions, AMistakeIsNamedByItsPlace) {
       << found->sentence;
 }
 
+// A compiled program fills all constants first: that of a later module's norm does not make this
+// module, and the block around it, begin before the module that is wrong.
+TEST_F(CompareFunctions, ConstantsDoNotBeginTheirModules) {
+  const auto mix = [&](const std::string& name, double given) {
+    const auto call = [](double takes, double gives) {
+      Json in = Json::array();
+      if (takes > 0) in.push_back(tensor({4, 4}, takes));
+      return Json{{"input_args", in},
+                  {"input_kwargs", Json::object()},
+                  {"output", Json::array({tensor({4, 4}, gives)})}};
+    };
+    const Json data = {{"Torch.full.0.forward", call(0, 1)},
+                       {"Torch.linear.0.forward", call(2, given)},
+                       {"Module.h.0.Linear.forward.0", call(2, given)},
+                       {"Torch.rms_norm.0.forward", call(given, 4 * given)},
+                       {"Module.h.1.ln.RMSNorm.forward.0", call(given, 4 * given)},
+                       {"Module.h.1.Block.forward.0", call(given, 4 * given)}};
+    const Json taps = {{"Torch.full.0.forward", {"h.1.ln/full#0"}},
+                       {"Torch.linear.0.forward", {"h.0/linear#0"}},
+                       {"Torch.rms_norm.0.forward", {"h.1.ln/rms_norm#0"}}};
+    return read(name, {{"task", "statistics"}, {"level", "mix"}, {"data", data}, {"taps", taps}});
+  };
+  const auto found = parted(mix("wrong", 3.3), mix("right", 3));
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->module, "h.0") << found->sentence;
+}
+
 // Aloft's are computed beside the op, and stand behind all else; other programs have them under
 // the names of what makes them, and masks that are no infinities.
 TEST_F(CompareFunctions, WhatIsInsideOfAttentionIsComparedWithWhatOthersCompute) {

@@ -28,6 +28,14 @@ std::string around(const std::string& path) {
   return dot == std::string::npos ? "" : path.substr(0, dot);
 }
 
+// Whether it takes a tensor, or something at which nobody looked. What takes none, as what fills
+// constants, has no place: programs may compute it before all else.
+bool takes_something(const Entry& e) {
+  return std::ranges::any_of(e.records, [](const Record& r) {
+    return r.part == Part::Input && (r.is_tensor || r.type == "N/A");
+  });
+}
+
 // Where calls of a pass stand in the file; of modules, from the first to the last of what lies in
 // them.
 class Positions {
@@ -57,7 +65,7 @@ class Positions {
 
  private:
   void add_to_modules(const Entry& e, double at) {
-    if (!e.is_module && !e.caller) return;
+    if (!e.is_module && (!e.caller || !takes_something(e))) return;
     std::string outer = e.is_module ? around(e.path) : *e.caller;
     for (; !outer.empty(); outer = around(outer)) {
       const auto calls = calls_.find(outer);
