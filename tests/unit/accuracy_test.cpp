@@ -248,6 +248,29 @@ TEST(Accuracy, OfLowTypesElementsAreMeasuredByThoseNearThem) {
   EXPECT_TRUE(judged(20, 3000, true).is_passed);
 }
 
+// The gradient of a query that sees one key is 0, and computed as a difference; one that is not
+// small beside the others is wrong all the same.
+TEST(Accuracy, WhatMeansNothingIsMeasuredByWhatCancels) {
+  const std::int64_t rows = 16, columns = 24;
+  for (const auto& [type, u] : {std::pair(DType::BF16, 0x1p-8), {DType::F16, 0x1p-10}}) {
+    std::vector<double> meaning, benchmark;
+    for (std::int64_t i = 0; i < rows * columns; ++i) {
+      meaning.push_back(i < columns ? 0 : i % 2 ? 0.01 : -0.01);
+      benchmark.push_back(meaning.back() * (1 + u));
+    }
+    const std::vector<std::int64_t> shape = {rows, columns};
+    const auto passes = [&](double first) {
+      std::vector<double> result = meaning;
+      result[3] = first;
+      Compared c{type, result, meaning, benchmark};
+      c.shape = shape;
+      return accuracy_of(Standard::Benchmark, c).is_passed;
+    };
+    EXPECT_TRUE(passes(0.01 * u * u / 2));
+    EXPECT_FALSE(passes(0.01 * u * 8)) << "a small part of the others, and no rounding";
+  }
+}
+
 // A bias of keys, whose gradient is a sum that cancels beside others that do not.
 TEST(Accuracy, NoElementOfASumIsOffByMoreThanItsTermsCanLose) {
   std::vector<double> meaning(48, 1.0), summed(48, 2.0);

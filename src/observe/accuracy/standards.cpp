@@ -259,7 +259,9 @@ class Judging {
   // An element by its own size, or that of the others where it is smaller: by the largest of all a
   // small one could be anything. In low types, in which the least that rounding takes is much, the
   // others are those near to it, and so is what the benchmark loses: `least_part` of their size, or
-  // what it loses there and at the element itself.
+  // what it loses there and at the element itself. Elements that all mean nothing, or next to it,
+  // are what is left where the others' magnitudes cancel, as the gradient of a query that sees one
+  // key: a part of these.
   void judge_elements(double part, double least_part, double least) {
     const bool is_low = limits_.ulp_limit == 1 && !c_.shape.empty();
     std::vector<double> lost;
@@ -268,12 +270,13 @@ class Judging {
         lost.push_back(c_.benchmark[i] - c_.meaning[i]);
     const std::span<const std::int64_t> shape = is_low ? c_.shape : std::span<const std::int64_t>();
     const NearElements sizes(c_.meaning, shape), losses(lost, shape);
+    const double cancelled = 2 * least_part * rms_;
     std::size_t at = 0;
     for (std::size_t i = 0; i < c_.result.size(); ++i) {
       const double off = std::abs(c_.result[i] - c_.meaning[i]), own = std::abs(c_.meaning[i]);
       double may = part * std::max(own, rms_);
       if (is_low && std::isfinite(lost[i]))
-        may = std::min(may, std::max({least_part * std::max(own, sizes.size_at(i)),
+        may = std::min(may, std::max({least_part * std::max({own, sizes.size_at(i), cancelled}),
                                       losses.size_at(i), std::abs(lost[i])}));
       may += least;
       if (std::isfinite(off) && off / may > a_.max_ratio) a_.max_ratio = off / may, at = i;
