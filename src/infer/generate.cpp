@@ -110,7 +110,7 @@ Generator::Generator(models::CausalLm& model, int threads, std::int64_t rows,
 }
 
 void Generator::add_alone() {
-  alone_.emplace();
+  alone_ = std::make_unique<Alone>();
   alone_->cache = model_.make_cache(1, cache_.longest, cache_.layers[0].keys->type.dtype);
   if (cache_.lengths) alone_->cache.allow_lengths(1);
   for (const auto& [name, length] :

@@ -118,7 +118,7 @@ class Generator {
   InputPort<std::int32_t> token_, prompt_;
   OutputPort<float> logits_;
   std::vector<Row> rows_;
-  std::optional<Alone> alone_;
+  std::unique_ptr<Alone> alone_;
   std::size_t width_ = 0;  // positions that are filled, padding included
   std::int64_t times_full_ = 0, tokens_fed_ = 0;
 };
