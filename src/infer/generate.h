@@ -62,7 +62,7 @@ class Generator {
   // given for this row then; until that has been called, no row has logits. UserError E0812
   // before start(), for no token, or where the rows are not RowLengths::Renewed.
   void begin(std::int64_t row, std::span<const std::int32_t> tokens);
-  bool renews() const { return alone_.has_value(); }
+  bool renews() const { return alone_ != nullptr; }
   // Row r goes on from what row from[r] is. UserError E0812 for another number of rows.
   void reorder(std::span<const std::int64_t> from);
   // Of a row's next token; of the first `ids` tokens only where a padded head has more rows than

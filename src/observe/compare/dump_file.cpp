@@ -221,6 +221,14 @@ void read_taps(const ForeignJson* taps, std::vector<Entry>& entries) {
   }
 }
 
+bool is_of_framework(std::string_view line) {
+  constexpr std::string_view kPlaces[] = {
+      "/torch/nn/modules/", "/mindspore/nn/cell.py", "-packages/torch/", "-packages/mindspore/",
+      "-packages/msprobe/"};  // site-packages; dist-packages of Debian
+  return std::ranges::any_of(
+      kPlaces, [&](std::string_view p) { return line.find(p) != std::string_view::npos; });
+}
+
 // Of {"0": [[entries], [lines]]} the first line that is not within a framework.
 std::map<std::string, std::string> read_lines(const Path& file) {
   std::map<std::string, std::string> lines;
@@ -230,8 +238,7 @@ std::map<std::string, std::string> read_lines(const Path& file) {
     if (group.items.size() != 2) continue;
     std::string first;
     for (const ForeignJson& line : group.items[1].items) {
-      const bool is_inside = line.text.find("/torch/nn/modules/") != std::string::npos ||
-                             line.text.find("/mindspore/nn/cell.py") != std::string::npos;
+      const bool is_inside = is_of_framework(line.text);
       if (line.kind == Kind::Text && (first.empty() || !is_inside)) {
         first = line.text;
         if (!is_inside) break;
