@@ -106,6 +106,32 @@ TEST(ConfigCheckScripts, ValuesAreThoseAtThePlaceOfTheCommand) {
   EXPECT_EQ(script("export X=1\nexport X=2\n").environment.at("X"), "2");
 }
 
+// Of the program that is started; what stands in front of it is for its interpreter or launcher.
+TEST(ConfigCheckScripts, OptionsOfOneDash) {
+  EXPECT_EQ(option("python t.py -lr 1e-4 --seed 1\n", "lr"), "1e-4");
+  EXPECT_EQ(option("mpirun -np 8 python -u t.py -b=32 -x -0.5\n", "b"), "32");
+  EXPECT_EQ(option("mpirun -np 8 python -u t.py -b=32 -x -0.5\n", "x"), "-0.5");
+  EXPECT_EQ(option("./train -b 32 -v --x 1\n", "v"), "true");
+  EXPECT_EQ(option("python -m pkg.train -b 32\n", "b"), "32");
+  const auto count = [](const std::string& text) {
+    return script(text).settings.at("static").size();
+  };
+  EXPECT_EQ(count("mpirun -np 8 python -u t.py -b 32\n"), 1u);
+  EXPECT_EQ(count("python -m pkg.train -b 32\n"), 1u);
+  EXPECT_EQ(count("./train - -- -5 -.5 -1e-3 --lr 1\n"), 1u);
+}
+
+// What is not compared is said.
+TEST(ConfigCheckScripts, OptionsThatWaitForARunAreNamed) {
+  testing::internal::CaptureStderr();
+  const Side side = script("B=$((4 * 8))\npython t.py -b $B --n=$(nproc) --lr 1 \"$@\"\n");
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("a.sh: options whose values only a run would know are not compared: b, n\n"),
+            std::string::npos)
+      << said;
+  EXPECT_EQ(side.settings.at("static").size(), 1u);
+}
+
 TEST(ConfigCheckScripts, AnEmptyWordIsAValue) {
   const Side side = script("python t.py --d \"\" --e --f '' --g=\n");
   EXPECT_EQ(value_of(side, "d"), "");

@@ -1,5 +1,7 @@
 #include "observe/config_check/settings_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -7,6 +9,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/log.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "files/yaml_text.h"
 #include "observe/config_check/python_settings.h"
@@ -158,6 +162,14 @@ Side parse_settings(std::string_view text, const std::string& name) {
       settings.push_back(std::move(setting));
     else
       settings[it->second] = std::move(setting);
+  }
+  if (!script.passed_over.empty()) {
+    constexpr std::size_t kMostNamed = 8;
+    std::vector<std::string> names = script.passed_over;
+    const std::size_t more = names.size() - std::min(names.size(), kMostNamed);
+    names.resize(names.size() - more);
+    log_warning("{}: options whose values only a run would know are not compared: {}{}", name,
+                harmless(join(names, ", ")), more > 0 ? fmt::format(" and {} more", more) : "");
   }
   side.environment = script.environment;
   return side;

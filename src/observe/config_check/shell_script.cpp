@@ -402,15 +402,36 @@ class Reader {
     }
   }
 
+  // Where the words for the program begin that a command starts: behind the first "t.py", or
+  // "-m module"; what stands in front of it is for the interpreter or a launcher.
+  static std::size_t own_words(const std::vector<Word>& words, std::size_t first) {
+    for (std::size_t i = first; i < words.size(); ++i) {
+      if (words[i].text.ends_with(".py")) return i + 1;
+      if (words[i].text == "-m" && i > first) return i + 2;
+    }
+    return first + 1;
+  }
+  // "--lr" 2, "-lr" and "-b" 1 where the program's own words have begun, "-0.5" and "lr" 0.
+  static std::size_t dashes(const std::string& text, bool is_own) {
+    if (text.starts_with("--")) return text.size() > 2 ? 2 : 0;
+    const bool is_short = text.size() > 1 && text[0] == '-' &&
+                          std::isalpha(static_cast<unsigned char>(text[1])) && !parse_double(text);
+    return is_short && is_own ? 1 : 0;
+  }
+
   void read_options(const std::vector<Word>& words, std::size_t first) {
+    const std::size_t own = own_words(words, first);
     for (std::size_t i = first + 1; i < words.size(); ++i) {
       const Word& w = words[i];
-      const std::size_t sign = w.text.find('=');
-      if (w.text.starts_with("--") && w.text.size() > 2) {
+      const std::size_t sign = w.text.find('='), dash = dashes(w.text, i >= own);
+      if (dash > 0) {
         if (sign != std::string::npos) {
-          if (waits_for_a_run(w.text)) continue;
-          script_.options.push_back(
-              {w.text.substr(2, sign - 2), w.text.substr(sign + 1), w.line, false, w.is_quoted});
+          const std::string option = w.text.substr(dash, sign - dash);
+          if (waits_for_a_run(w.text))
+            script_.passed_over.push_back(option);
+          else
+            script_.options.push_back(
+                {option, w.text.substr(sign + 1), w.line, false, w.is_quoted});
           continue;
         }
         std::string value;
@@ -421,8 +442,11 @@ class Reader {
           value += words[++i].text;
           is_known = is_known && !waits_for_a_run(words[i].text);
         }
-        if (!is_known) continue;
-        script_.options.push_back({w.text.substr(2), std::move(value), w.line, i == name,
+        if (!is_known) {
+          script_.passed_over.push_back(w.text.substr(dash));
+          continue;
+        }
+        script_.options.push_back({w.text.substr(dash), std::move(value), w.line, i == name,
                                    i == name + 1 && words[i].is_quoted});
       } else if (sign != std::string::npos && sign > 0 && !w.text.starts_with("-")) {
         // trainer.lr=1e-4, +trainer.lr=1e-4, as programs of Hydra take them.

@@ -17,8 +17,10 @@ struct ShellValue {
 };
 
 struct ShellScript {
-  // Of commands: --lr 1e-4, --lr=1e-4, trainer.lr=1e-4; with variables as they were there.
+  // Of commands: --lr 1e-4, --lr=1e-4, trainer.lr=1e-4, and of the program that is started -b 32;
+  // with variables as they were there.
   std::vector<ShellValue> options;
+  std::vector<std::string> passed_over;  // names of options whose value only a run would know
   // What commands see of the environment, the last of them where they see it otherwise: what is
   // exported in front of them (`set -a` exports all that is assigned), `NAME=VALUE command`, `env
   // NAME=VALUE command`. Of a script without such a command all that it exports.
