@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
-"""mindspore_dumps.py OUT: the fixtures tests/fixtures/mindspore_dumps, steps of one small network as two programs dump
-them: NAME.json.gz, {"dump", "construct", "stack"} of a step.
+"""mindspore_dumps.py OUT, or mindspore_dumps.py --judge ALOFT MSPROBE. The first makes the fixtures
+tests/fixtures/mindspore_dumps, steps of one small network as two programs dump them: NAME.json.gz,
+{"dump", "construct", "stack"} of a step.
 
   mindspore-LEVEL   of a right network in MindSpore (PYNATIVE on a processor), by msprobe itself
   torch-right       its twin in PyTorch, by aloft_probe (level mix)
   torch-eps         the same with a LayerNorm that has another epsilon
+
+The second dumps the right network and one with another epsilon in MindSpore, as statistics and with tensors, and holds
+`aloft probe compare` of both against `msprobe compare` (probe_compare.py).
 
 In an environment with mindspore 2.10 and mindstudio-probe 26.2 the first ones are written, in one with torch the
 others; each has its own, as the two do not go together. Both draw weights and batches by numpy from one seed.
@@ -55,7 +59,7 @@ def pack(step, out):
         file.write(json.dumps(whole, separators=(",", ":")).encode())
 
 
-def in_mindspore(level, folder):
+def in_mindspore(level, folder, task="statistics", epsilon=RIGHT_EPSILON):
     """One step of the network, dumped; in a process of its own, as a debugger of msprobe is one for all."""
     import mindspore as ms
     from mindspore import Tensor, nn
@@ -83,7 +87,7 @@ def in_mindspore(level, folder):
             super().__init__()
             self.fc1 = nn.Dense(WIDTH, HIDDEN, Tensor(weights["fc1.weight"]), Tensor(weights["fc1.bias"]))
             self.act = nn.ReLU()
-            self.ln = nn.LayerNorm((HIDDEN,), epsilon=RIGHT_EPSILON)
+            self.ln = nn.LayerNorm((HIDDEN,), epsilon=float(epsilon))
             self.fc2 = nn.Dense(HIDDEN, CLASSES, Tensor(weights["fc2.weight"]), Tensor(weights["fc2.bias"]))
 
         def construct(self, x):
@@ -92,9 +96,9 @@ def in_mindspore(level, folder):
     net, loss = Net(), nn.CrossEntropyLoss()
     gradient = ms.value_and_grad(lambda x, y: loss(net(x), y), None, net.trainable_params())
     config = Path(folder) / "config.json"
-    statistics = {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": "statistics"}
-    config.write_text(json.dumps({"task": "statistics", "dump_path": str(folder), "rank": [], "step": [],
-                                  "level": level, "statistics": statistics}))
+    of_task = {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": "statistics"}
+    config.write_text(json.dumps({"task": task, "dump_path": str(folder), "rank": [], "step": [],
+                                  "level": level, task: of_task}))
     debugger = PrecisionDebugger(config_path=str(config))
     debugger.start(net)
     gradient(Tensor(x), Tensor(y.astype(np.int32)))
@@ -141,9 +145,26 @@ def main(out):
             pack(made / "step0", out / f"mindspore-{level}.json.gz")
 
 
+def judge(aloft, msprobe):
+    for task in ("statistics", "tensor"):
+        with tempfile.TemporaryDirectory() as folder:
+            dumps = []
+            for epsilon in (RIGHT_EPSILON, WRONG_EPSILON):
+                made = Path(folder) / str(epsilon)
+                made.mkdir()
+                subprocess.run([sys.executable, __file__, "mix", made, task, str(epsilon)], check=True,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                dumps += made.glob("step0/*/dump.json")
+            print(f"== MindSpore, level mix, {task}, another epsilon", flush=True)
+            subprocess.run([sys.executable, Path(__file__).with_name("probe_compare.py"), aloft, msprobe, *dumps],
+                           check=True)
+
+
 if __name__ == "__main__":
-    if len(sys.argv) == 3 and sys.argv[1] in LEVELS:
+    if len(sys.argv) in (3, 5) and sys.argv[1] in LEVELS:
         in_mindspore(*sys.argv[1:])
+    elif len(sys.argv) == 4 and sys.argv[1] == "--judge":
+        judge(*sys.argv[2:])
     elif len(sys.argv) == 2:
         main(Path(sys.argv[1]))
     else:
