@@ -1,6 +1,7 @@
 """Hooks on the modules of a model: what each call takes and gives, parameters, and the gradients of all."""
 import torch
 
+from aloft_probe.entries import turned
 from aloft_probe.gradients import is_in_backward
 from aloft_probe.optimizers import named_parameters
 
@@ -29,7 +30,7 @@ class ModuleHooks:
     def __init__(self, model, step):
         self.step = step
         self.handles = []
-        self.running = []  # (entry, its record, what it took) of calls that have not ended
+        self.running = []  # (module, entry, its record, what it took) of calls that have not ended
         for path, module in model.named_modules():
             if path == "":
                 continue
@@ -61,7 +62,7 @@ class ModuleHooks:
                 # Positions of keyword arguments follow those of the others.
                 begun = step.reads.begin(args + tuple(kwargs.values()),
                                          lambda i, g: step.gradient(back, "output", i, g))
-            self.running.append((entry, taken, begun))
+            self.running.append((name, entry, taken, begun))
         return hook
 
     def after(self, name):
@@ -70,14 +71,14 @@ class ModuleHooks:
             if step is None or is_in_backward() or not self.running:
                 return
             # Calls that ended in an exception have left theirs.
-            while self.running and not self.running[-1][0].startswith(name + ".forward."):
+            while self.running and self.running[-1][0] != name:
                 self.running.pop()
                 step.open.pop()
             if not self.running:
                 return
-            entry, taken, begun = self.running.pop()
+            _, entry, taken, begun = self.running.pop()
             step.open.pop()
-            back = entry.replace(".forward.", ".backward.")
+            back = turned(entry, "backward")
             with torch._C.DisableTorchFunction():
                 taken["output"] = step.recorder.results(entry, result)
                 step.reads.end(begun, result, lambda i, g: step.gradient(back, "input", i, g))

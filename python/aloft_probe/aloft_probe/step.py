@@ -2,6 +2,7 @@
 import os
 
 from aloft_probe import files, stacks
+from aloft_probe.entries import turned
 from aloft_probe.gradients import Reads
 from aloft_probe.records import Recorder, as_json
 
@@ -53,9 +54,8 @@ class Step:
                 own_list = own_list[index]
         own_list[index] = record
         if entry not in self.parents:
-            forward = entry.replace(".backward", ".forward")
-            parent = self.parents.get(forward)
-            self.parents[entry] = parent.replace(".forward", ".backward") if parent else None
+            parent = self.parents.get(turned(entry, "forward"))
+            self.parents[entry] = turned(parent, "backward") if parent else None
 
     def parameter_gradient(self, entry, own, t):
         """The gradient of a parameter as it stands; what was seen of it before in the step is replaced."""

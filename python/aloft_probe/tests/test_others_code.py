@@ -18,7 +18,7 @@ if torch:
     from torch import nn
     from torch.utils.checkpoint import checkpoint
 
-    from aloft_probe import Probe, files
+    from aloft_probe import Probe, entries, files
 
     class Asks(nn.Module):
         """Computes something else where it is given one tensor twice."""
@@ -192,6 +192,44 @@ class OthersCode(unittest.TestCase):
             probe.remove()
             said = [str(w.message) for w in said if "no gradient flowed" in str(w.message)]
             self.assertEqual(len(said), 1 if reentrant else 0)
+
+    def test_modules_are_called_what_the_program_likes(self):
+        class Model(nn.Module):
+            def __init__(self, names):
+                super().__init__()
+                self.parts = nn.ModuleDict({name: nn.Sequential(nn.Linear(4, 4), nn.Tanh()) for name in names})
+
+            def forward(self, x):
+                for part in self.parts.values():
+                    x = part(x)
+                return x
+
+        def plain(name, names):
+            for i, own in enumerate(names):
+                name = name.replace(f".parts.{own}.", f".parts.part{i}.") if name else name
+            return name
+
+        odd = ["forward_enc", "backward_enc", "backward", "backward0", "parameters_grad"]
+        for level in ("module", "mix"):
+            found = []
+            for names in (odd, [f"part{i}" for i in range(len(odd))]):
+                self.probed(Model(names), torch.randn(2, 4), level=level)
+                parents = json.loads((self.out / "step0/rank/construct.json").read_text())
+                found.append({plain(k, names): plain(v, names) for k, v in parents.items()})
+                self.assertEqual({plain(k, names) for k in self.dump()} - set(found[-1]),
+                                 {plain(k, names) for k in self.dump() if k.endswith(".parameters_grad.0")})
+            self.assertEqual(found[0], found[1])
+            self.assertEqual(found[0]["Module.parts.part0.0.Linear.backward.0"],
+                             "Module.parts.part0.Sequential.backward.0")
+        self.assertEqual(entries.turned("Module.forward.forward_enc.Forward.forward.12", "backward"),
+                         "Module.forward.forward_enc.Forward.backward.12")
+        self.assertEqual(entries.turned("Tensor.forward.3.backward", "forward"), "Tensor.forward.3.forward")
+
+    def test_names_hide_no_missing_backward_pass(self):
+        model = nn.Sequential()
+        model.add_module("backward_enc", nn.Linear(4, 4))
+        with self.assertWarnsRegex(RuntimeWarning, "no backward"), Probe(model, self.out).step():
+            model(torch.randn(2, 4))
 
 
 if __name__ == "__main__":
