@@ -11,6 +11,11 @@ import math
 
 import torch
 
+from aloft_probe.attempts import attempt
+
+
+DEEPEST = 16  # of lists within lists, of which something is written
+
 
 def is_plain(v):
     """Whether it is a tensor whose numbers can be asked for: those within torch.func stand for many."""
@@ -49,7 +54,7 @@ class Look:
     def tell(self):
         total, self.total = self.total, None
         if total is not None:
-            self.see(total)
+            attempt(self.see, total)
 
 
 class Reads:
@@ -103,7 +108,7 @@ class Reads:
     def arrived(self, see, place, gradient):
         """The whole gradient of a tensor."""
         self.was_missed |= bool(self.looks) and not self.is_followed
-        see(place, gradient)
+        attempt(see, place, gradient)
 
     def readers(self, roots):
         """{node: [(which of its operands, Look)]} of all nodes below the roots that a look is for."""
@@ -125,7 +130,7 @@ class Reads:
 
     def backward(self, roots, run):
         """Runs a backward pass from these nodes, and tells the looks what flows; gives what `run` gives."""
-        readers = self.readers(roots)
+        readers = attempt(self.readers, roots) or {}
         looks = {look: None for read in readers.values() for _, look in read}
         for look in looks:
             look.awaited, look.total = 0, None
@@ -151,7 +156,7 @@ class Reads:
         with torch._C.DisableTorchFunction(), torch.no_grad():
             for operand, look in read:
                 if of_operands[operand] is not None:
-                    look.add(of_operands[operand])
+                    attempt(look.add, of_operands[operand])
             for look in dict.fromkeys(look for _, look in read):
                 look.awaited -= 1
                 if look.awaited == 0:
@@ -162,8 +167,8 @@ def as_tuple(place):
     return place if isinstance(place, tuple) else (place,)
 
 
-def tensors_in(results):
-    """What a call gave, as a flat list."""
+def tensors_in(results, depth=0):
+    """What a call gave, as a flat list; what nests deeper than records do is left out."""
     if isinstance(results, dict):
         results = list(results.values())
     elif dataclasses.is_dataclass(results) and not isinstance(results, type):
@@ -173,5 +178,8 @@ def tensors_in(results):
     flat = []
     for part in results:
         is_nested = isinstance(part, (list, tuple, dict)) or dataclasses.is_dataclass(part)
-        flat += tensors_in(part) if is_nested else [part]
+        if is_nested and depth < DEEPEST:
+            flat += tensors_in(part, depth + 1)
+        elif not is_nested:
+            flat.append(part)
     return flat

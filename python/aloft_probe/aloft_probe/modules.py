@@ -1,6 +1,9 @@
 """Hooks on the modules of a model: what each call takes and gives, parameters, and the gradients of all."""
+import dataclasses
+
 import torch
 
+from aloft_probe.attempts import attempt
 from aloft_probe.entries import turned
 from aloft_probe.gradients import is_in_backward
 from aloft_probe.optimizers import named_parameters
@@ -12,16 +15,26 @@ def is_compiling():
 
 
 class Hook:
-    """Calls its function. A copy of the model, and one that is written to a file, has hooks that do nothing."""
+    """Calls its function, which changes nothing. A copy of the model, and one that is written to a file, has hooks that do nothing."""
 
     def __init__(self, function=None):
         self.function = function
 
     def __call__(self, *args):
-        return self.function(*args) if self.function else None
+        if self.function:
+            attempt(self.function, *args)
 
     def __reduce__(self):
         return Hook, ()
+
+
+@dataclasses.dataclass
+class Call:
+    """A call of a module that has not ended."""
+    name: str
+    entry: str
+    taken: dict = None  # its record
+    begun: dict = None  # how its arguments are looked at
 
 
 class ModuleHooks:
@@ -30,7 +43,7 @@ class ModuleHooks:
     def __init__(self, model, step):
         self.step = step
         self.handles = []
-        self.running = []  # (module, entry, its record, what it took) of calls that have not ended
+        self.running = []  # Call
         for path, module in model.named_modules():
             if path == "":
                 continue
@@ -39,7 +52,7 @@ class ModuleHooks:
                 module.register_forward_pre_hook(Hook(self.before(name)), with_kwargs=True),
                 module.register_forward_hook(Hook(self.after(name)), with_kwargs=True)]
         for parameter, (entry, own) in named_parameters(model).items():
-            self.handles.append(parameter.register_post_accumulate_grad_hook(self.of_parameter(entry, own)))
+            self.handles.append(parameter.register_post_accumulate_grad_hook(Hook(self.of_parameter(entry, own))))
 
     def before(self, name):
         def hook(module, args, kwargs):
@@ -50,39 +63,40 @@ class ModuleHooks:
                 step.is_compiled = True
             if is_in_backward():  # computed again, as checkpoints do
                 return
-            call = step.next_call(name)
-            entry = f"{name}.forward.{call}"
-            step.begin(entry)
-            step.open.append(entry)
-            back = f"{name}.backward.{call}"
+            number = step.next_call(name)
+            call = Call(name, f"{name}.forward.{number}")
+            back = f"{name}.backward.{number}"
+            step.begin(call.entry)
+            step.open.append(call.entry)
+            self.running.append(call)
             with torch._C.DisableTorchFunction():  # what is done here is no call of the model
-                taken = step.recorder.call(entry, args, kwargs)
-                taken["parameters"] = {own: step.recorder.tensor(p, f"{entry}.parameters.{own}")
+                taken = step.recorder.call(call.entry, args, kwargs)
+                taken["parameters"] = {own: step.recorder.value(p, f"{call.entry}.parameters.{own}")
                                        for own, p in module.named_parameters(recurse=False)}
                 # Positions of keyword arguments follow those of the others.
-                begun = step.reads.begin(args + tuple(kwargs.values()),
-                                         lambda i, g: step.gradient(back, "output", i, g))
-            self.running.append((name, entry, taken, begun))
+                call.begun = step.reads.begin(args + tuple(kwargs.values()),
+                                              lambda i, g: step.gradient(back, "output", i, g))
+            call.taken = taken
         return hook
 
     def after(self, name):
         def hook(module, args, kwargs, result):
             step = self.step()
-            if step is None or is_in_backward() or not self.running:
+            if step is None or is_in_backward() or not any(call.name == name for call in self.running):
                 return
             # Calls that ended in an exception have left theirs.
-            while self.running and self.running[-1][0] != name:
+            while self.running[-1].name != name:
                 self.running.pop()
                 step.open.pop()
-            if not self.running:
-                return
-            _, entry, taken, begun = self.running.pop()
+            call = self.running.pop()
             step.open.pop()
-            back = turned(entry, "backward")
+            if call.taken is None:  # it could not be looked into
+                return
+            back = turned(call.entry, "backward")
             with torch._C.DisableTorchFunction():
-                taken["output"] = step.recorder.results(entry, result)
-                step.reads.end(begun, result, lambda i, g: step.gradient(back, "input", i, g))
-            step.data[entry] = taken
+                call.taken["output"] = step.recorder.results(call.entry, result)
+                step.data[call.entry] = call.taken
+                step.reads.end(call.begun, result, lambda i, g: step.gradient(back, "input", i, g))
         return hook
 
     def of_parameter(self, name, own):

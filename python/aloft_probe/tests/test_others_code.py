@@ -1,5 +1,6 @@
 """The collector in programs that do unusual things: what they compute stays, and they go on."""
 import copy
+import dataclasses
 import io
 import json
 import sys
@@ -18,7 +19,7 @@ if torch:
     from torch import nn
     from torch.utils.checkpoint import checkpoint
 
-    from aloft_probe import Probe, entries, files
+    from aloft_probe import Probe, attempts, entries, files
 
     class Asks(nn.Module):
         """Computes something else where it is given one tensor twice."""
@@ -179,6 +180,104 @@ class OthersCode(unittest.TestCase):
                 calls = [entry.rsplit(".", 2)[0] for entry in self.dump(step) if entry.endswith(".forward")]
                 self.assertEqual(calls, ["Torch.ones", "Functional.linear", "Tensor.sum"])
             probe.remove()
+
+    def test_parameters_may_be_complex(self):
+        for dtype, of in (("complex64", "SGD"), ("complex128", "Adam")):
+            model = nn.Sequential(nn.Linear(4, 4, dtype=getattr(torch, dtype)))
+            optimizer = getattr(torch.optim, of)(model.parameters(), lr=0.1)
+            before = [p.detach().clone() for p in model.parameters()]
+            probe = Probe(model, self.anew(), optimizer=optimizer)
+            with warnings.catch_warnings(), probe.step():
+                warnings.simplefilter("error")
+                probe.loss(model(torch.randn(2, 4, dtype=getattr(torch, dtype))).abs().sum()).backward()
+                optimizer.step()
+            probe.remove()
+            dump = json.loads((self.out / "step0/rank/dump.json").read_text())
+            wanted = torch.nn.utils.get_total_norm([p.grad for p in model.parameters()]).item()
+            self.assertAlmostEqual(dump["training"]["gradient_norm"], wanted, delta=1e-5)
+            update = (model[0].weight - before[0]).abs()
+            record = dump["data"]["Module.0.Linear.parameters_update.0"]["weight"][0]
+            self.assertAlmostEqual(record["Norm"], update.norm().item(), delta=1e-6)
+            self.assertAlmostEqual(record["Max"], update.max().item(), delta=1e-6)
+
+    def test_nested_tensors_have_no_figures(self):
+        for layout in (torch.strided, torch.jagged):
+            model = nn.Sequential(nn.Linear(4, 4))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # torch's, of what is new
+                x = torch.nested.nested_tensor([torch.ones(2, 4), torch.ones(3, 4)], layout=layout)
+            for level, task in (("mix", "statistics"), ("module", "tensor")):
+                probe = Probe(model, self.anew(), level=level, task=task)
+                with probe.step():
+                    torch.nested.to_padded_tensor(model(x), 0.0).sum().backward()
+                probe.remove()
+                data = self.dump()
+                for record in (data["Module.0.Linear.forward.0"]["input_args"][0],
+                               data["Module.0.Linear.forward.0"]["output"][0]):
+                    self.assertEqual((record["shape"], record["Max"]), ([], None))
+                self.assertEqual(data["Module.0.Linear.parameters_grad.0"]["weight"][0]["shape"], [4, 4])
+
+    def test_values_that_raise_do_not_end_the_program(self):
+        class Broken(torch.Tensor):
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+                raise RuntimeError("only its owner looks into it")
+
+        class Key:
+            def __str__(self):
+                raise RuntimeError("no text")
+
+        @dataclasses.dataclass
+        class Late:
+            made: object = None
+
+            def __getattribute__(self, name):
+                if name == "made":
+                    raise RuntimeError("not made yet")
+                return super().__getattribute__(name)
+
+        class Part(nn.Module):
+            def forward(self, x, *others):
+                ring = []
+                ring.append(ring)
+                return x * 2, ring
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.up, self.part = nn.Linear(4, 4), Part()
+
+            def forward(self, x):
+                broken = torch.Tensor._make_wrapper_subclass(Broken, (2, 2))
+                return self.part(self.up(x), broken, {Key(): 1}, Late(), 5)[0]
+
+        class Rateless(torch.optim.Optimizer):
+            def step(self):
+                for p in self.param_groups[0]["params"]:
+                    p.data -= p.grad
+
+        for level in ("module", "mix"):
+            model, x = Model(), torch.randn(2, 4)
+            optimizer = Rateless(model.parameters(), {"weight_decay": None})
+            attempts.TOLD.clear()
+            probe = Probe(model, self.anew(), level=level, optimizer=optimizer)
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                for _ in range(2):
+                    with probe.step():
+                        probe.loss(model(x).sum()).backward()
+                        optimizer.step()
+            probe.remove()
+            self.assertEqual([word for word in ("only its owner", "no text", "not made yet")
+                              if sum(word in str(w.message) for w in said) == 1],
+                             ["only its owner", "no text", "not made yet"])
+            self.assertEqual({w.filename for w in said}, {__file__})
+            data = self.dump(1)
+            taken = data["Module.part.Part.forward.0"]["input_args"]
+            self.assertEqual((taken[1]["shape"], taken[1]["Max"], taken[4]["value"]), ([2, 2], None, 5))
+            self.assertIsNotNone(taken[0]["Max"])
+            self.assertIn("Module.up.Linear.parameters_update.0", data)
+            self.assertIn("Module.part.Part.backward.0", data)
 
     def test_passes_without_gradients_of_modules_are_said(self):
         model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
