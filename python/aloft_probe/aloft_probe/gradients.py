@@ -45,6 +45,8 @@ class Look:
     begin: int
     see: object  # called with the gradient
     end: float = math.inf
+    is_of_result: bool = False  # counts where nodes made before `begin` read the tensor, too
+    is_read_within: bool = False  # such nodes are in this backward pass
     awaited: int = 0  # nodes of this backward pass that have not run
     total: object = None
 
@@ -89,7 +91,9 @@ class Reads:
         """The call is over: see(index, gradient) for each tensor among the results.
 
         A result that the call took (dropout gives it back in evaluation) is read where the call's result is: from here
-        on all that reads it counts as a reader of what the call gives, and flows through the call.
+        on all that reads it counts as a reader of what the call gives, and flows through the call. Of one that the
+        call itself has read (the mean of a distribution that it draws from) what flows in is what comes from nodes
+        made from here on.
         """
         number = torch.autograd._get_sequence_nr()
         given = set()
@@ -100,15 +104,20 @@ class Reads:
                     self.looks[edge].append(Look(number, functools.partial(see, i)))
                 given.add(edge)
             elif is_seen(v) and not v.is_leaf:
-                v.register_hook(functools.partial(self.arrived, see, i))
+                look = None
+                if edge is not None and v.grad_fn._sequence_nr() + 1 < number:  # the call may have read it
+                    look = Look(number, functools.partial(see, i), is_of_result=True)
+                    self.looks.setdefault(edge, []).append(look)
+                v.register_hook(functools.partial(self.arrived, see, i, look))
         for edge, look in begun.items():
             if edge not in given:
                 look.end = number
 
-    def arrived(self, see, place, gradient):
-        """The whole gradient of a tensor."""
+    def arrived(self, see, place, look, gradient):
+        """The whole gradient of a tensor; `look` tells what came from outside the call where the call has read it."""
         self.was_missed |= bool(self.looks) and not self.is_followed
-        attempt(see, place, gradient)
+        if look is None or not look.is_read_within:
+            attempt(see, place, gradient)
 
     def readers(self, roots):
         """{node: [(which of its operands, Look)]} of all nodes below the roots that a look is for."""
@@ -126,14 +135,25 @@ class Reads:
                 for look in reversed(self.looks.get(edge, ())):
                     if look.begin <= node._sequence_nr() < look.end:
                         found.setdefault(node, []).append((operand, look))
-        return found
+                    elif look.is_of_result:
+                        look.is_read_within = True
+        wanted = {node: [(operand, look) for operand, look in read if look.is_read_within or not look.is_of_result]
+                  for node, read in found.items()}
+        return {node: read for node, read in wanted.items() if read}
 
     def backward(self, roots, run):
-        """Runs a backward pass from these nodes, and tells the looks what flows; gives what `run` gives."""
-        readers = attempt(self.readers, roots) or {}
+        """Runs a backward pass, and tells the looks what flows; gives what `run` gives. `roots`: {edge: gradient} of
+        the tensors from which it begins, None of what is not known."""
+        for of_edge in self.looks.values():
+            for look in of_edge:
+                look.awaited, look.total, look.is_read_within = 0, None, False
+        readers = attempt(self.readers, [node for node, _ in roots]) or {}
         looks = {look: None for read in readers.values() for _, look in read}
-        for look in looks:
-            look.awaited, look.total = 0, None
+        for edge, gradient in roots.items():  # no node hands it back
+            for look in self.looks.get(edge, ()):
+                if look.is_read_within and gradient is not None:
+                    look.total = gradient
+                    looks[look] = None
         for read in readers.values():
             for look in {look for _, look in read}:
                 look.awaited += 1

@@ -88,6 +88,81 @@ class OthersCode(unittest.TestCase):
         gradients = self.dump()["Module.part.Asks.backward.0"]["output"]
         self.assertEqual([g and g["Max"] for g in gradients], [2.0])
 
+    def test_what_a_call_reads_of_its_own_results_is_not_what_flows_into_it(self):
+        class Draws(nn.Module):
+            """The encoder of a VAE; it also keeps a loss, which it has read itself."""
+
+            def __init__(self):
+                super().__init__()
+                self.mean, self.log = nn.Linear(8, 4), nn.Linear(8, 4)
+
+            def forward(self, x):
+                mean, log = self.mean(x), self.log(x)
+                self.kept = log.exp().mean()
+                return mean + torch.exp(0.5 * log) * 0.3, mean, log, mean.square().mean(), self.own(log)
+
+            def own(self, log):
+                loss = log.square().sum()
+                self.loss_twice = loss * 2
+                return loss
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.draws, self.back = Draws(), nn.Linear(4, 8)
+
+            def forward(self, x):
+                drawn, self.a, log, square, loss = self.draws(x)
+                self.outside = [v * 1.0 for v in (drawn, self.a, log)]
+                for v in self.outside:
+                    v.retain_grad()
+                drawn, mean, log = self.outside
+                return (self.back(drawn) - x).square().mean() + (mean * 3 + log).sum() + square, loss
+
+        for level in ("module", "mix"):
+            model, x = Model(), torch.randn(5, 8)
+            loss, last = model(x)
+            torch.autograd.backward([loss + model.draws.kept + model.draws.loss_twice, last], [None, torch.tensor(5.0)])
+            wanted = [p.grad.clone() for p in model.parameters()]
+            model.zero_grad()
+            probe = Probe(model, self.anew(), level=level)
+            with probe.step():
+                loss, last = model(x)
+                torch.autograd.backward([loss + model.draws.kept + model.draws.loss_twice, last],
+                                        [None, torch.tensor(5.0)])
+            probe.remove()
+            taken = self.dump()["Module.draws.Draws.backward.0"]["input"]
+            outside = [v.grad.norm().item() for v in model.outside] + [1, 5]
+            self.assertEqual(len(taken), len(outside))
+            for record, norm in zip(taken, outside):
+                self.assertAlmostEqual(record["Norm"], norm, delta=1e-6)
+            for p, g in zip(model.parameters(), wanted):
+                self.assertTrue(torch.equal(p.grad, g))
+            if level == "mix":
+                self.assertNotIn("Torch.ones_like.0.forward", self.dump())
+
+    def test_a_result_that_the_call_alone_reads_has_no_gradient(self):
+        class Router(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.up = nn.Linear(4, 4)
+
+            def forward(self, x):
+                share = torch.softmax(self.up(x), -1)
+                return x * share, share
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.router = Router()
+
+            def forward(self, x):
+                return self.router(x)[0]
+
+        self.probed(Model(), torch.randn(2, 4))
+        [of_result] = self.dump()["Module.router.Router.backward.0"]["input"]
+        self.assertEqual(of_result["Mean"], 1)
+
     def test_every_record_has_a_file_of_its_own(self):
         class Model(nn.Module):
             def __init__(self):
