@@ -66,6 +66,7 @@ class Reads:
         self.looks = {}  # {edge: [Look]}, in the order in which calls began
         self.is_followed = False  # a backward pass runs whose nodes are known
         self.was_missed = False  # one ran whose nodes are not
+        self.behind_pass = {}  # what is called when it has ended, by whom it is for
 
     def begin(self, values, see):
         """A call takes the values: see(place, gradient) for each tensor among them, also within tuples, with its place
@@ -158,16 +159,18 @@ class Reads:
             for look in {look for _, look in read}:
                 look.awaited += 1
         handles = [node.register_hook(functools.partial(self.flowed, read)) for node, read in readers.items()]
-        self.is_followed = True
+        self.is_followed, self.behind_pass = True, {}
         try:
             result = run()
         finally:
             self.is_followed = False
             for handle in handles:
                 handle.remove()
-        with torch._C.DisableTorchFunction():
+        with torch._C.DisableTorchFunction(), torch.no_grad():
             for look in looks:  # some of whose nodes the pass had no need of
                 look.tell()
+            for see in self.behind_pass.values():
+                attempt(see)
         return result
 
     @staticmethod

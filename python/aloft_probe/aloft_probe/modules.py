@@ -100,13 +100,23 @@ class ModuleHooks:
         return hook
 
     def of_parameter(self, name, own):
-        """Of several backward passes in a step the last one finds the sum, which the optimizer takes."""
+        """Of several backward passes in a step the last one finds the sum, which the optimizer takes. It is looked at
+        behind the pass, where DistributedDataParallel has summed it over the processes; and at once where another hook
+        may take it away, as those do that let an optimizer make its step within the pass."""
         def hook(parameter):
             step = self.step()
-            if step is None or parameter.grad is None:
+            if step is None:
                 return
-            with torch._C.DisableTorchFunction():
-                step.parameter_gradient(name, own, parameter.grad)
+
+            def look():
+                if parameter.grad is not None:
+                    with torch._C.DisableTorchFunction():
+                        step.parameter_gradient(name, own, parameter.grad)
+            if step.reads.is_followed:
+                step.expect_parameter_gradient(name, own)
+                step.reads.behind_pass[parameter] = look
+            if not step.reads.is_followed or len(parameter._post_accumulate_grad_hooks) > 1:
+                look()
         return hook
 
     def step_is_over(self):

@@ -280,6 +280,30 @@ class Loops(unittest.TestCase):
         self.assertNotIn("Module.head.Linear.parameters_grad.1", data)
         self.assertIn("Module.head.Linear.forward.1", data)
 
+    def test_gradients_that_are_used_up_within_the_pass_are_written(self):
+        probe = Probe(self.model, self.out)
+        norms = {}
+
+        def use(p):
+            norms[p] = p.grad.double().norm().item()
+            p.grad = None
+        for p in self.model.parameters():
+            p.register_post_accumulate_grad_hook(use)
+        with probe.step():
+            self.loss().backward()
+        data = self.dump()["data"]
+        self.assertAlmostEqual(data["Module.head.Linear.parameters_grad.0"]["weight"][0]["Norm"],
+                               norms[self.model.head.weight], delta=1e-9)
+
+    def test_gradients_that_are_gone_leave_no_entry(self):
+        uses = [p.register_post_accumulate_grad_hook(lambda p: setattr(p, "grad", None))
+                for p in self.model.head.parameters()]
+        with Probe(self.model, self.out).step():
+            self.loss().backward()
+        self.assertEqual(len(uses), 2)
+        self.assertEqual([entry for entry in self.dump()["data"] if "parameters_grad" in entry],
+                         ["Module.inner.Linear.parameters_grad.0"])
+
     def test_no_bit_is_changed(self):
         def trained(probe):
             torch.manual_seed(1)
