@@ -7,6 +7,7 @@ from aloft_probe.attempts import attempt
 from aloft_probe.entries import turned
 from aloft_probe.gradients import is_in_backward
 from aloft_probe.optimizers import named_parameters
+from aloft_probe.own_gradients import OwnGradients
 
 
 def is_compiling():
@@ -41,18 +42,42 @@ class ModuleHooks:
     """Watches `model`; `step` gives the Step that is gathered, or None between steps."""
 
     def __init__(self, model, step):
-        self.step = step
-        self.handles = []
+        self.model, self.step = model, step
+        self.watched = {}  # {module, or parameter: (its name, handles)}
+        self.is_removed = False
+        self.own = None  # gradients that no hook sees
         self.running = []  # Call
-        for path, module in model.named_modules():
-            if path == "":
-                continue
-            name = f"Module.{path}.{type(module).__name__}"
-            self.handles += [
-                module.register_forward_pre_hook(Hook(self.before(name)), with_kwargs=True),
-                module.register_forward_hook(Hook(self.after(name)), with_kwargs=True)]
-        for parameter, (entry, own) in named_parameters(model).items():
-            self.handles.append(parameter.register_post_accumulate_grad_hook(Hook(self.of_parameter(entry, own))))
+        self.look_anew()
+
+    def step_begins(self):
+        """Of a step that is written: the model may have other parts than before."""
+        if not self.is_removed:
+            self.look_anew()
+            self.own = attempt(OwnGradients, self.model)
+
+    def look_anew(self):
+        """Hooks what is new in the model, and takes the hooks off what is no longer in it."""
+        now = {module: f"Module.{path}.{type(module).__name__}" for path, module in self.model.named_modules() if path}
+        now.update(named_parameters(self.model))
+        for one, (name, handles) in list(self.watched.items()):
+            if now.get(one) != name:
+                del self.watched[one]
+                for handle in handles:
+                    handle.remove()
+        for one, name in now.items():
+            if one not in self.watched:
+                self.watched[one] = (name, attempt(self.hooked, one, name) or [])
+
+    def hooked(self, one, name):
+        if isinstance(one, torch.nn.Module):
+            return [one.register_forward_pre_hook(Hook(self.before(name)), with_kwargs=True),
+                    one.register_forward_hook(Hook(self.after(name)), with_kwargs=True)]
+        return [one.register_post_accumulate_grad_hook(Hook(self.of_parameter(*name)))]
+
+    def look_at_own_gradients(self):
+        step = self.step()
+        if step is not None and self.own is not None:
+            attempt(self.own.look, self.model, step)
 
     def before(self, name):
         def hook(module, args, kwargs):
@@ -112,6 +137,7 @@ class ModuleHooks:
                 if parameter.grad is not None:
                     with torch._C.DisableTorchFunction():
                         step.parameter_gradient(name, own, parameter.grad)
+            step.has_pass_gradients = True
             if step.reads.is_followed:
                 step.expect_parameter_gradient(name, own)
                 step.reads.behind_pass[parameter] = look
@@ -120,8 +146,10 @@ class ModuleHooks:
         return hook
 
     def step_is_over(self):
-        self.running = []
+        self.running, self.own = [], None
 
     def remove(self):
-        for handle in self.handles:
-            handle.remove()
+        for _, handles in self.watched.values():
+            for handle in handles:
+                handle.remove()
+        self.watched, self.is_removed = {}, True

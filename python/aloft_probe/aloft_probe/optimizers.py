@@ -42,11 +42,12 @@ def without_loss(t):
 
 
 class OptimizerHooks:
-    """Watches optimizers of torch.optim over parameters of `model`; `step` gives the Step that is gathered."""
+    """Watches optimizers of torch.optim over parameters of `model`; `step` gives the Step that is gathered, or None."""
 
-    def __init__(self, model, optimizers, step):
-        self.step = step
-        self.names = named_parameters(model)
+    def __init__(self, model, optimizers, step, see_gradients):
+        self.model, self.step = model, step
+        self.see_gradients = see_gradients  # called where an optimizer is about to take them
+        self.names = {}  # of the parameters that are trained
         self.before = {}  # parameters as they were
         self.taken = None  # settings and rate of the first optimizer, as its step takes them
         self.depth = {}  # of steps within steps: a class calls that of the class it is made from
@@ -54,7 +55,7 @@ class OptimizerHooks:
         self.is_told = False  # that a step of the probe had none of the optimizer's
         self.handles = []
         for optimizer in optimizers:
-            refused.check_optimizer(optimizer, self.names)
+            refused.check_optimizer(optimizer, set(model.parameters()))
         self.optimizers = list(optimizers)
         for optimizer in self.optimizers:
             self.handles += [optimizer.register_step_pre_hook(self.begins), optimizer.register_step_post_hook(self.ends)]
@@ -67,6 +68,7 @@ class OptimizerHooks:
         self.depth[optimizer] = self.depth.get(optimizer, 0) + 1
         if step is None or self.depth[optimizer] > 1:
             return
+        self.names = named_parameters(self.model)
         if optimizer is self.optimizers[0]:  # a schedule behind it sets the next one's
             self.taken = attempt(settings_of, optimizer)
         with torch.no_grad(), torch._C.DisableTorchFunction():
@@ -91,6 +93,7 @@ class OptimizerHooks:
         return made
 
     def take_norm(self, step, optimizer):
+        self.see_gradients()
         with torch.no_grad(), torch._C.DisableTorchFunction():
             grads = [p.grad for p in self.ours(optimizer) if p.grad is not None and not p.grad.is_sparse]
             norms = [torch.linalg.vector_norm(magnitudes(g) if g.is_complex() else g, dtype=torch.float64)
@@ -130,6 +133,7 @@ class OptimizerHooks:
             step.training["learning_rate"] = rate
         step.training.update(skipped=not self.has_stepped, optimizer=settings)
         if not self.has_stepped:
+            self.names = named_parameters(self.model)
             for optimizer in self.optimizers:
                 self.record(step, ((p, p) for p in self.ours(optimizer)))
 

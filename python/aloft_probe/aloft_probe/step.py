@@ -24,6 +24,7 @@ class Step:
         self.data, self.parents, self.lines = {}, {}, {}
         self.calls = {}  # of each name so far
         self.training = {}  # what the loop says of the step, by name
+        self.has_pass_gradients = False  # a backward pass has reached parameters
         self.is_compiled = False  # calls were read by torch.compile
         self.losses, self.taken_norms = [], []  # on their devices
         self.open = []  # entries of modules whose calls have not ended
@@ -56,6 +57,9 @@ class Step:
         if entry not in self.parents:
             parent = self.parents.get(turned(entry, "forward"))
             self.parents[entry] = turned(parent, "backward") if parent else None
+
+    def has_gradient(self, entry, own):
+        return bool(self.data.get(f"{entry}.parameters_grad.0", {}).get(own))
 
     def expect_parameter_gradient(self, entry, own):
         """Keeps the place of one that is looked at later."""
