@@ -14,6 +14,12 @@ def say(text):
     warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
+def of_no_locks(folder, error):
+    """A file system on which nobody can be kept out of a folder."""
+    warnings.warn(f"the file system of {folder} keeps no locks ({error.strerror}), so that another program which "
+                  "writes into the folder is not noticed: see that none does", RuntimeWarning, 6)
+
+
 class Entered:
     """A step that is to be entered; one that is thrown away instead says so."""
 

@@ -1,6 +1,7 @@
 """The collector in training loops, and in models that are not as plain as others."""
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -154,6 +155,22 @@ class Loops(unittest.TestCase):
         probe.remove()
         second.unasked.at = None
         self.assertEqual(sorted(p.name for p in self.out.iterdir()), ["step1"])
+
+    def test_file_systems_without_locks_keep_nobody_out(self):
+        import errno
+        import fcntl
+        from unittest import mock
+        for number in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+            with mock.patch.object(fcntl, "flock", side_effect=OSError(number, os.strerror(number))):
+                self.out = self.out.parent / f"probed{number}"
+                probe = Probe(self.model, self.out)
+                self.assertIn(os.strerror(number), self.said(lambda: self.step_of(probe)))
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error")
+                    self.step_of(probe)
+                probe.remove()
+            self.assertEqual(sorted(p.name for p in self.out.iterdir()), ["step0", "step1"])
+            self.assertTrue((self.out / "step1/rank/dump.json").exists())
 
     def test_words_of_the_command_line(self):
         for at, steps in (("0,4-6", {0, 4, 5, 6}), ("3", {3})):
