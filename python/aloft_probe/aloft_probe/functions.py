@@ -71,7 +71,12 @@ class FunctionCalls(TorchFunctionMode):
         with torch._C.DisableTorchFunction():
             begun = attempt(step.reads.begin, () if is_in_place else args,
                             lambda i, g: step.gradient(back, "output", i, g))
-        result = func(*args, **kwargs)
+        try:
+            result = func(*args, **kwargs)
+        except Exception:
+            step.calls[name] -= 1
+            step.reads.forget(begun or {})
+            raise
         if taken is None or begun is None:
             return result
         if not any(isinstance(v, torch.Tensor) for v in gradients.tensors_in(result)):

@@ -88,6 +88,12 @@ class Reads:
             look(v, i)
         return begun
 
+    @staticmethod
+    def forget(begun):
+        """The call has failed: nothing flows through it."""
+        for look in begun.values():
+            look.end = look.begin
+
     def end(self, begun, results, see):
         """The call is over: see(index, gradient) for each tensor among the results.
 

@@ -1,5 +1,6 @@
 """Hooks on the modules of a model: what each call takes and gives, parameters, and the gradients of all."""
 import dataclasses
+import sys
 
 import torch
 
@@ -34,6 +35,7 @@ class Call:
     """A call of a module that has not ended."""
     name: str
     entry: str
+    handled: object  # the exception within whose handler it was called
     taken: dict = None  # its record
     begun: dict = None  # how its arguments are looked at
 
@@ -71,8 +73,14 @@ class ModuleHooks:
     def hooked(self, one, name):
         if isinstance(one, torch.nn.Module):
             return [one.register_forward_pre_hook(Hook(self.before(name)), with_kwargs=True),
-                    one.register_forward_hook(Hook(self.after(name)), with_kwargs=True)]
+                    one.register_forward_hook(Hook(self.after(name)), with_kwargs=True, always_call=True)]
         return [one.register_post_accumulate_grad_hook(Hook(self.of_parameter(*name)))]
+
+    def step_ends(self):
+        """Before it is written."""
+        while self.step() is not None and self.running:
+            self.failed(self.step())
+        self.look_at_own_gradients()
 
     def look_at_own_gradients(self):
         step = self.step()
@@ -89,7 +97,7 @@ class ModuleHooks:
             if is_in_backward():  # computed again, as checkpoints do
                 return
             number = step.next_call(name)
-            call = Call(name, f"{name}.forward.{number}")
+            call = Call(name, f"{name}.forward.{number}", sys.exc_info()[1])
             back = f"{name}.backward.{number}"
             step.begin(call.entry)
             step.open.append(call.entry)
@@ -109,11 +117,13 @@ class ModuleHooks:
             step = self.step()
             if step is None or is_in_backward() or not any(call.name == name for call in self.running):
                 return
-            # Calls that ended in an exception have left theirs.
-            while self.running[-1].name != name:
-                self.running.pop()
-                step.open.pop()
-            call = self.running.pop()
+            while self.running[-1].name != name:  # torch tells of no call that KeyboardInterrupt and the like end
+                self.failed(step)
+            call = self.running[-1]
+            if sys.exc_info()[1] is not call.handled:
+                self.failed(step)
+                return
+            self.running.pop()
             step.open.pop()
             if call.taken is None:  # it could not be looked into
                 return
@@ -123,6 +133,14 @@ class ModuleHooks:
                 step.data[call.entry] = call.taken
                 step.reads.end(call.begun, result, lambda i, g: step.gradient(back, "input", i, g))
         return hook
+
+    def failed(self, step):
+        """The innermost call has ended in an exception, which its caller may catch: what it took is all there is."""
+        call = self.running.pop()
+        step.open.pop()
+        if call.taken is not None:
+            step.data[call.entry] = call.taken
+            step.reads.forget(call.begun)
 
     def of_parameter(self, name, own):
         """Of several backward passes in a step the last one finds the sum, which the optimizer takes. It is looked at

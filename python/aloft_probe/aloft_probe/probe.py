@@ -101,7 +101,7 @@ class Probe:
                         looks.enter_context(self.functions)
                 yield
             if self.modules:
-                self.modules.look_at_own_gradients()
+                self.modules.step_ends()
             if self.optimizers:
                 self.optimizers.step_is_over(self.current, self.scaler is not None)
             gathered, self.current = self.current, None

@@ -163,6 +163,69 @@ class OthersCode(unittest.TestCase):
         [of_result] = self.dump()["Module.router.Router.backward.0"]["input"]
         self.assertEqual(of_result["Mean"], 1)
 
+    def test_a_call_that_fails_within_a_program_that_goes_on(self):
+        class Part(nn.Module):
+            def __init__(self, ends):
+                super().__init__()
+                self.inner, self.ends = nn.Linear(4, 4), ends
+
+            def forward(self, x):
+                y = self.inner(x)
+                if self.ends:
+                    raise self.ends
+                return torch.relu(y)
+
+        class Tries(nn.Module):
+            def __init__(self, ends):
+                super().__init__()
+                self.a, self.b = Part(ends), Part(None)
+
+            def forward(self, x):
+                try:
+                    return self.a(x)
+                except (ValueError, RuntimeError):
+                    y = self.b(x * 2)  # what is called in the handler ends well
+                try:
+                    torch.add(y, "text")
+                except TypeError:
+                    pass
+                try:
+                    self.b(torch.ones(3))
+                except RuntimeError:
+                    return torch.tanh(y) + self.b(x)
+
+        class Model(nn.Module):
+            def __init__(self, ends):
+                super().__init__()
+                self.up, self.tries, self.last = nn.Linear(4, 4), Tries(ends), nn.Linear(4, 2)
+
+            def forward(self, x):
+                return self.last(self.tries(self.up(x)))
+
+        for ends in (ValueError("no"), RuntimeError()):
+            for level in ("module", "mix"):
+                self.probed(Model(ends), torch.randn(2, 4), level=level)
+                data = self.dump()
+                parents = json.loads((self.out / "step0/rank/construct.json").read_text())
+                self.assertEqual(set(parents), {entry for entry in data if "parameters_grad" not in entry})
+                inner = "Module.tries.Tries.forward.0"
+                of_modules = {entry: parent for entry, parent in parents.items()
+                              if entry.startswith("Module.") and ".forward." in entry}
+                self.assertEqual(of_modules, {
+                    "Module.up.Linear.forward.0": None, inner: None, "Module.last.Linear.forward.0": None,
+                    "Module.tries.a.Part.forward.0": inner,
+                    "Module.tries.a.inner.Linear.forward.0": "Module.tries.a.Part.forward.0",
+                    **{f"Module.tries.b.Part.forward.{i}": inner for i in range(3)},
+                    **{f"Module.tries.b.inner.Linear.forward.{i}": f"Module.tries.b.Part.forward.{i}" for i in range(3)}})
+                failed = data["Module.tries.a.Part.forward.0"]
+                self.assertEqual((len(failed["input_args"]), failed["output"]), (1, []))
+                self.assertNotIn("Module.tries.a.Part.backward.0", data)
+                self.assertIn("Module.tries.b.Part.backward.0", data)
+                if level == "mix":
+                    self.assertEqual(parents["Torch.tanh.0.forward"], inner)
+                    self.assertEqual(parents["Torch.relu.0.forward"], "Module.tries.b.Part.forward.0")
+                    self.assertNotIn("Torch.add.0.forward", data)
+
     def test_every_record_has_a_file_of_its_own(self):
         class Model(nn.Module):
             def __init__(self):
