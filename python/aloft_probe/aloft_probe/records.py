@@ -54,8 +54,7 @@ class Recorder:
         if isinstance(v, torch.Tensor):
             return self.tensor(v, name)
         if isinstance(v, (bool, int, float, str)):
-            finite = not isinstance(v, float) or math.isfinite(v)
-            return {"type": type(v).__name__, "value": v if finite else str(v)}
+            return {"type": type(v).__name__, "value": number_or_text(v)}
         if isinstance(v, (list, tuple)):
             return [self.value(part, f"{name}.{i}", depth + 1) for i, part in enumerate(v)]
         if isinstance(v, dict):
@@ -100,6 +99,16 @@ def shape_of(t):
 
 def is_dataclass_object(v):
     return dataclasses.is_dataclass(v) and not isinstance(v, type)
+
+
+def number_or_text(v):
+    """Of a value of Python's own types what any reader of JSON takes."""
+    if isinstance(v, float):
+        return as_json(v)
+    if not isinstance(v, int) or -2 ** 63 <= v < 2 ** 64:
+        return v
+    digits = str(int(v)) if v.bit_length() < 10_000 else hex(v)  # Python writes no more digits
+    return digits if v > 0 else f"({digits})"  # msprobe refuses files with text that begins with a sign
 
 
 def as_json(number):

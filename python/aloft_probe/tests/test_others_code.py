@@ -226,6 +226,38 @@ class OthersCode(unittest.TestCase):
                     self.assertEqual(parents["Torch.relu.0.forward"], "Module.tries.b.Part.forward.0")
                     self.assertNotIn("Torch.add.0.forward", data)
 
+    def test_values_are_written_so_that_any_reader_takes_them(self):
+        class Takes(nn.Module):
+            def forward(self, x, **others):
+                return x * 2
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.part, self.values = Takes(), {}
+
+            def forward(self, x):
+                return self.part(x, **self.values)
+
+        rows = {"i": (7, 7), "true": (True, True), "low": (-2 ** 63, -2 ** 63), "high": (2 ** 64 - 1, 2 ** 64 - 1),
+                "above": (2 ** 64, "18446744073709551616"), "below": (-2 ** 63 - 1, "(-9223372036854775809)"),
+                "long": (10 ** 400, "1" + "0" * 400), "longest": (1 << 20_000, "0x1" + "0" * 5000), "half": (0.5, 0.5),
+                "lone": ("\ud800 bad", "\\ud800 bad"), "low_half": ("a\udfff", "a\\udfff"),
+                "both": ("\U0001f600", "\U0001f600"), "slash": ("\\ud800\\", "\\ud800\\"),
+                "turned": ("\udc00\ud800", "\\udc00\\ud800"), "\udc80key": (1, 1), "of": ({"\udc80": 2}, None)}
+        model = Model()
+        model.values = {key: value for key, (value, _) in rows.items()}
+        self.probed(model, torch.randn(2, 4, requires_grad=True))
+        text = (self.out / "step0/rank/dump.json").read_text(encoding="ascii")
+        data = json.loads(text)
+        json.dumps(data, ensure_ascii=False).encode()  # no half of a character is left
+        kwargs = data["data"]["Module.part.Takes.forward.0"]["input_kwargs"]
+        for key, (_, written) in rows.items():
+            if written is not None:
+                got = kwargs[key.replace("\udc80", "\\udc80")]["value"]
+                self.assertEqual((type(got), got), (type(written), written), key)
+        self.assertEqual(kwargs["of"], {"\\udc80": {"type": "int", "value": 2}})
+
     def test_every_record_has_a_file_of_its_own(self):
         class Model(nn.Module):
             def __init__(self):
