@@ -88,7 +88,7 @@ class FunctionCalls(TorchFunctionMode):
     @staticmethod
     def ended(step, entry, taken, begun, result):
         step.begin(entry)
-        taken["output"] = step.recorder.results(entry, result)
+        taken["output"] = attempt(step.recorder.results, entry, result) or []
         step.data[entry] = taken
         back = turned(entry, "backward")
         with torch._C.DisableTorchFunction():

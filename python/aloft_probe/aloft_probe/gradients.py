@@ -103,10 +103,13 @@ class Reads:
         made from here on.
         """
         number = torch.autograd._get_sequence_nr()
+        for look in begun.values():
+            look.end = number
         given = set()
         for i, v in enumerate(tensors_in(results)):
             edge = edge_of(v)
             if edge is not None and edge in begun:
+                begun[edge].end = math.inf
                 if edge not in given:
                     self.looks[edge].append(Look(number, functools.partial(see, i)))
                 given.add(edge)
@@ -116,9 +119,6 @@ class Reads:
                     look = Look(number, functools.partial(see, i), is_of_result=True)
                     self.looks.setdefault(edge, []).append(look)
                 v.register_hook(functools.partial(self.arrived, see, i, look))
-        for edge, look in begun.items():
-            if edge not in given:
-                look.end = number
 
     def arrived(self, see, place, look, gradient):
         """The whole gradient of a tensor; `look` tells what came from outside the call where the call has read it."""

@@ -36,8 +36,8 @@ class Call:
     name: str
     entry: str
     handled: object  # the exception within whose handler it was called
-    taken: dict = None  # its record
-    begun: dict = None  # how its arguments are looked at
+    taken: dict = dataclasses.field(default_factory=lambda: {"input_args": [], "input_kwargs": {}, "output": []})
+    begun: dict = dataclasses.field(default_factory=dict)  # how its arguments are looked at
 
 
 class ModuleHooks:
@@ -103,13 +103,12 @@ class ModuleHooks:
             step.open.append(call.entry)
             self.running.append(call)
             with torch._C.DisableTorchFunction():  # what is done here is no call of the model
-                taken = step.recorder.call(call.entry, args, kwargs)
-                taken["parameters"] = {own: step.recorder.value(p, f"{call.entry}.parameters.{own}")
-                                       for own, p in module.named_parameters(recurse=False)}
+                call.taken = step.recorder.call(call.entry, args, kwargs)
+                call.taken["parameters"] = {own: step.recorder.value(p, f"{call.entry}.parameters.{own}")
+                                            for own, p in module.named_parameters(recurse=False)}
                 # Positions of keyword arguments follow those of the others.
                 call.begun = step.reads.begin(args + tuple(kwargs.values()),
                                               lambda i, g: step.gradient(back, "output", i, g))
-            call.taken = taken
         return hook
 
     def after(self, name):
@@ -125,12 +124,10 @@ class ModuleHooks:
                 return
             self.running.pop()
             step.open.pop()
-            if call.taken is None:  # it could not be looked into
-                return
+            step.data[call.entry] = call.taken
             back = turned(call.entry, "backward")
             with torch._C.DisableTorchFunction():
-                call.taken["output"] = step.recorder.results(call.entry, result)
-                step.data[call.entry] = call.taken
+                call.taken["output"] = attempt(step.recorder.results, call.entry, result) or []
                 step.reads.end(call.begun, result, lambda i, g: step.gradient(back, "input", i, g))
         return hook
 
@@ -138,9 +135,8 @@ class ModuleHooks:
         """The innermost call has ended in an exception, which its caller may catch: what it took is all there is."""
         call = self.running.pop()
         step.open.pop()
-        if call.taken is not None:
-            step.data[call.entry] = call.taken
-            step.reads.forget(call.begun)
+        step.data[call.entry] = call.taken
+        step.reads.forget(call.begun)
 
     def of_parameter(self, name, own):
         """Of several backward passes in a step the last one finds the sum, which the optimizer takes. It is looked at

@@ -258,6 +258,32 @@ class OthersCode(unittest.TestCase):
                 self.assertEqual((type(got), got), (type(written), written), key)
         self.assertEqual(kwargs["of"], {"\\udc80": {"type": "int", "value": 2}})
 
+    def test_results_that_raise_leave_the_rest_of_the_record(self):
+        class Closed(tuple):
+            def __iter__(self):
+                raise RuntimeError("closed to all but its owner")
+
+        class Gives(nn.Module):
+            def forward(self, x, *others):
+                return Closed((x * 2,))
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.up, self.part = nn.Linear(4, 4), Gives()
+
+            def forward(self, x):
+                return self.part(self.up(x), Closed((1,)))[0]
+
+        attempts.TOLD.clear()
+        with self.assertWarnsRegex(RuntimeWarning, "closed to all"):
+            self.probed(Model(), torch.randn(2, 4))
+        data, parents = self.dump(), json.loads((self.out / "step0/rank/construct.json").read_text())
+        record = data["Module.part.Gives.forward.0"]
+        self.assertEqual((record["input_args"][1], record["output"]), ({"type": "Closed", "value": ""}, []))
+        self.assertIsNotNone(record["input_args"][0]["Max"])
+        self.assertEqual(set(parents) - set(data), set())
+
     def test_every_record_has_a_file_of_its_own(self):
         class Model(nn.Module):
             def __init__(self):
