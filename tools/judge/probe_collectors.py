@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""probe_collectors.py: one training step of a small GPT-2 beside a module of complex numbers, dumped by msprobe's
-PrecisionDebugger and by aloft_probe, in one process; the entries and figures of both, joined by name. Prints what
-agrees, and what does not; exit 1 where a figure that both have does not. Run by a Python that has torch, safetensors and
-PyPI's mindstudio-probe 26.2.
+"""probe_collectors.py: one training step of a small GPT-2 beside a module of complex numbers and an encoder, dumped by
+msprobe's PrecisionDebugger and by aloft_probe, in one process; the entries and figures of both, joined by name. Prints
+what agrees, and what does not; exit 1 where a figure that both have does not. Run by a Python that has torch,
+safetensors and PyPI's mindstudio-probe 26.2.
 """
 import collections
 import json
@@ -33,17 +33,31 @@ class Turn(torch.nn.Module):
         return torch.view_as_complex(pairs) * torch.polar(torch.ones(4), torch.arange(4.0))
 
 
+class Draws(torch.nn.Module):
+    """The encoder of a VAE: it gives what it has read itself."""
+    def __init__(self):
+        super().__init__()
+        self.mean, self.log = torch.nn.Linear(8, 4), torch.nn.Linear(8, 4)
+
+    def forward(self, x):
+        mean, log = self.mean(x), self.log(x)
+        return mean + torch.exp(0.5 * log) * 0.3, mean, log
+
+
 class Both(torch.nn.Module):
-    """A GPT-2, and pairs of numbers that are turned as complex ones."""
+    """A GPT-2, pairs of numbers that are turned as complex ones, and an encoder."""
     def __init__(self):
         super().__init__()
         self.gpt2, self.data = made_model("gpt2-tiny")
         torch.manual_seed(1)
         self.up, self.turn, self.pairs = torch.nn.Linear(8, 8), Turn(), torch.randn(3, 8)
+        self.draws = Draws()
 
     def loss(self):
         turned = torch.view_as_real(self.turn(self.up(self.pairs).unflatten(-1, (4, 2))))
-        return self.gpt2.loss(*self.data) + turned.square().sum()
+        drawn, mean, log = self.draws(self.pairs)
+        far = 1 + log - mean.square() - log.exp()
+        return self.gpt2.loss(*self.data) + turned.square().sum() + drawn.square().sum() - 0.5 * far.mean()
 
 
 def theirs(folder):

@@ -48,10 +48,16 @@ def emptied(folder):
     return folder
 
 
+def without_lone_surrogates(text):
+    """JSON in ASCII, in which halves of characters, as in names of files that are no UTF-8, are text: they are no
+    characters, and strict readers refuse them."""
+    return re.sub(r"\\ud[89ab]..\\ud[c-f]..|\\(ud[89a-f]..)|\\.", lambda m: "\\\\" + m[1] if m[1] else m[0], text)
+
+
 def put_json(folder, name, value):
     path = os.path.join(folder, name)
     with open(path + ".partial", "w", encoding="utf-8") as file:
-        json.dump(value, file, indent=1, allow_nan=False)
+        file.write(without_lone_surrogates(json.dumps(value, indent=1, allow_nan=False)))
     os.replace(path + ".partial", path)
 
 

@@ -2,6 +2,8 @@
 import os
 import socket
 
+from aloft_probe import warned
+
 try:
     import fcntl
 except ImportError:  # no POSIX: nobody is kept out
@@ -10,7 +12,8 @@ except ImportError:  # no POSIX: nobody is kept out
 
 class FolderLock:
     """Holds out/rank.lock, or that of the process's own rank, until release() or the end of the process: the system
-    takes it back from a process that was killed. BlockingIOError where another probe holds it."""
+    takes it back from a process that was killed. BlockingIOError where another probe holds it. Where the file system
+    keeps no locks nobody is kept out, which a RuntimeWarning says."""
 
     def __init__(self, out, rank):
         self.path, self.fd = os.path.join(out, rank + ".lock"), None
@@ -22,12 +25,14 @@ class FolderLock:
                 if not is_at(fd, self.path):  # whoever held it has removed it meanwhile
                     os.close(fd)
                     continue
-            except OSError as error:
+            except BlockingIOError as error:
                 holder = os.pread(fd, 200, 0).decode("utf-8", "replace").strip()
                 os.close(fd)
                 raise BlockingIOError(
                     error.errno, f"another probe writes into this folder ({holder or 'a process that does not say which'})"
                     ": give each a folder of its own, or wait until it has ended; remove() ends a probe", out) from None
+            except OSError as error:
+                warned.of_no_locks(out, error)
             os.ftruncate(fd, 0)
             os.pwrite(fd, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
             self.fd = fd

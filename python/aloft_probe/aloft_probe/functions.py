@@ -4,6 +4,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.overrides import TorchFunctionMode, resolve_name
 
 from aloft_probe import gradients
+from aloft_probe.attempts import attempt
+from aloft_probe.entries import turned
 from aloft_probe.gradients import is_in_backward
 
 # They make no numbers: they ask, or show the same elements in another shape.
@@ -65,16 +67,29 @@ class FunctionCalls(TorchFunctionMode):
         is_in_place = name.endswith("_") and not name.endswith("__") or name.startswith("Tensor.__i")
         call = step.next_call(name)
         entry, back = f"{name}.{call}.forward", f"{name}.{call}.backward"
-        taken = step.recorder.call(entry, args, kwargs)
+        taken = attempt(step.recorder.call, entry, args, kwargs)
         with torch._C.DisableTorchFunction():
-            begun = step.reads.begin(() if is_in_place else args, lambda i, g: step.gradient(back, "output", i, g))
-        result = func(*args, **kwargs)
+            begun = attempt(step.reads.begin, () if is_in_place else args,
+                            lambda i, g: step.gradient(back, "output", i, g))
+        try:
+            result = func(*args, **kwargs)
+        except Exception:
+            step.calls[name] -= 1
+            step.reads.forget(begun or {})
+            raise
+        if taken is None or begun is None:
+            return result
         if not any(isinstance(v, torch.Tensor) for v in gradients.tensors_in(result)):
             step.calls[name] -= 1
             return result
+        attempt(self.ended, step, entry, taken, begun, result)
+        return result
+
+    @staticmethod
+    def ended(step, entry, taken, begun, result):
         step.begin(entry)
-        taken["output"] = step.recorder.results(entry, result)
+        taken["output"] = attempt(step.recorder.results, entry, result) or []
         step.data[entry] = taken
+        back = turned(entry, "backward")
         with torch._C.DisableTorchFunction():
             step.reads.end(begun, result, lambda i, g: step.gradient(back, "input", i, g))
-        return result

@@ -11,6 +11,11 @@ import math
 
 import torch
 
+from aloft_probe.attempts import attempt
+
+
+DEEPEST = 16  # of lists within lists, of which something is written
+
 
 def is_plain(v):
     """Whether it is a tensor whose numbers can be asked for: those within torch.func stand for many."""
@@ -40,6 +45,8 @@ class Look:
     begin: int
     see: object  # called with the gradient
     end: float = math.inf
+    is_of_result: bool = False  # counts where nodes made before `begin` read the tensor, too
+    is_read_within: bool = False  # such nodes are in this backward pass
     awaited: int = 0  # nodes of this backward pass that have not run
     total: object = None
 
@@ -49,7 +56,7 @@ class Look:
     def tell(self):
         total, self.total = self.total, None
         if total is not None:
-            self.see(total)
+            attempt(self.see, total)
 
 
 class Reads:
@@ -59,6 +66,7 @@ class Reads:
         self.looks = {}  # {edge: [Look]}, in the order in which calls began
         self.is_followed = False  # a backward pass runs whose nodes are known
         self.was_missed = False  # one ran whose nodes are not
+        self.behind_pass = {}  # what is called when it has ended, by whom it is for
 
     def begin(self, values, see):
         """A call takes the values: see(place, gradient) for each tensor among them, also within tuples, with its place
@@ -80,30 +88,43 @@ class Reads:
             look(v, i)
         return begun
 
+    @staticmethod
+    def forget(begun):
+        """The call has failed: nothing flows through it."""
+        for look in begun.values():
+            look.end = look.begin
+
     def end(self, begun, results, see):
         """The call is over: see(index, gradient) for each tensor among the results.
 
         A result that the call took (dropout gives it back in evaluation) is read where the call's result is: from here
-        on all that reads it counts as a reader of what the call gives, and flows through the call.
+        on all that reads it counts as a reader of what the call gives, and flows through the call. Of one that the
+        call itself has read (the mean of a distribution that it draws from) what flows in is what comes from nodes
+        made from here on.
         """
         number = torch.autograd._get_sequence_nr()
+        for look in begun.values():
+            look.end = number
         given = set()
         for i, v in enumerate(tensors_in(results)):
             edge = edge_of(v)
             if edge is not None and edge in begun:
+                begun[edge].end = math.inf
                 if edge not in given:
                     self.looks[edge].append(Look(number, functools.partial(see, i)))
                 given.add(edge)
             elif is_seen(v) and not v.is_leaf:
-                v.register_hook(functools.partial(self.arrived, see, i))
-        for edge, look in begun.items():
-            if edge not in given:
-                look.end = number
+                look = None
+                if edge is not None and v.grad_fn._sequence_nr() + 1 < number:  # the call may have read it
+                    look = Look(number, functools.partial(see, i), is_of_result=True)
+                    self.looks.setdefault(edge, []).append(look)
+                v.register_hook(functools.partial(self.arrived, see, i, look))
 
-    def arrived(self, see, place, gradient):
-        """The whole gradient of a tensor."""
+    def arrived(self, see, place, look, gradient):
+        """The whole gradient of a tensor; `look` tells what came from outside the call where the call has read it."""
         self.was_missed |= bool(self.looks) and not self.is_followed
-        see(place, gradient)
+        if look is None or not look.is_read_within:
+            attempt(see, place, gradient)
 
     def readers(self, roots):
         """{node: [(which of its operands, Look)]} of all nodes below the roots that a look is for."""
@@ -121,28 +142,41 @@ class Reads:
                 for look in reversed(self.looks.get(edge, ())):
                     if look.begin <= node._sequence_nr() < look.end:
                         found.setdefault(node, []).append((operand, look))
-        return found
+                    elif look.is_of_result:
+                        look.is_read_within = True
+        wanted = {node: [(operand, look) for operand, look in read if look.is_read_within or not look.is_of_result]
+                  for node, read in found.items()}
+        return {node: read for node, read in wanted.items() if read}
 
     def backward(self, roots, run):
-        """Runs a backward pass from these nodes, and tells the looks what flows; gives what `run` gives."""
-        readers = self.readers(roots)
+        """Runs a backward pass, and tells the looks what flows; gives what `run` gives. `roots`: {edge: gradient} of
+        the tensors from which it begins, None of what is not known."""
+        for of_edge in self.looks.values():
+            for look in of_edge:
+                look.awaited, look.total, look.is_read_within = 0, None, False
+        readers = attempt(self.readers, [node for node, _ in roots]) or {}
         looks = {look: None for read in readers.values() for _, look in read}
-        for look in looks:
-            look.awaited, look.total = 0, None
+        for edge, gradient in roots.items():  # no node hands it back
+            for look in self.looks.get(edge, ()):
+                if look.is_read_within and gradient is not None:
+                    look.total = gradient
+                    looks[look] = None
         for read in readers.values():
             for look in {look for _, look in read}:
                 look.awaited += 1
         handles = [node.register_hook(functools.partial(self.flowed, read)) for node, read in readers.items()]
-        self.is_followed = True
+        self.is_followed, self.behind_pass = True, {}
         try:
             result = run()
         finally:
             self.is_followed = False
             for handle in handles:
                 handle.remove()
-        with torch._C.DisableTorchFunction():
+        with torch._C.DisableTorchFunction(), torch.no_grad():
             for look in looks:  # some of whose nodes the pass had no need of
                 look.tell()
+            for see in self.behind_pass.values():
+                attempt(see)
         return result
 
     @staticmethod
@@ -151,7 +185,7 @@ class Reads:
         with torch._C.DisableTorchFunction(), torch.no_grad():
             for operand, look in read:
                 if of_operands[operand] is not None:
-                    look.add(of_operands[operand])
+                    attempt(look.add, of_operands[operand])
             for look in dict.fromkeys(look for _, look in read):
                 look.awaited -= 1
                 if look.awaited == 0:
@@ -162,8 +196,8 @@ def as_tuple(place):
     return place if isinstance(place, tuple) else (place,)
 
 
-def tensors_in(results):
-    """What a call gave, as a flat list."""
+def tensors_in(results, depth=0):
+    """What a call gave, as a flat list; what nests deeper than records do is left out."""
     if isinstance(results, dict):
         results = list(results.values())
     elif dataclasses.is_dataclass(results) and not isinstance(results, type):
@@ -173,5 +207,8 @@ def tensors_in(results):
     flat = []
     for part in results:
         is_nested = isinstance(part, (list, tuple, dict)) or dataclasses.is_dataclass(part)
-        flat += tensors_in(part) if is_nested else [part]
+        if is_nested and depth < DEEPEST:
+            flat += tensors_in(part, depth + 1)
+        elif not is_nested:
+            flat.append(part)
     return flat

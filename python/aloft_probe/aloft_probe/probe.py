@@ -61,8 +61,11 @@ class Probe:
         self.functions = FunctionCalls(lambda: self.current) if level != "module" else None
         optimizers = optimizer if isinstance(optimizer, (list, tuple)) else [optimizer]
         optimizers = [refused.unwrapped(one) for one in optimizers]
-        self.optimizers = OptimizerHooks(model, optimizers, lambda: self.current) if optimizer is not None else None
         self.modules = ModuleHooks(model, lambda: self.current) if level != "op" else None
+        see_gradients = self.modules.look_at_own_gradients if self.modules else lambda: None
+        self.optimizers = None
+        if optimizer is not None:
+            self.optimizers = OptimizerHooks(model, optimizers, lambda: self.current, see_gradients)
         self.unasked = warned.StepsNotMade(at)
         warned.of_folder(self)
 
@@ -89,12 +92,16 @@ class Probe:
                 self.current = Step(self.out, self.number, self.task, self.level)
                 if self.scaler is not None:
                     self.current.training["loss_scale"] = float(self.scaler.get_scale())
+                if self.modules:
+                    self.modules.step_begins()
             with contextlib.ExitStack() as looks:
                 if is_due:
                     looks.enter_context(BackwardPasses(self.current.reads))
                     if self.functions:
                         looks.enter_context(self.functions)
                 yield
+            if self.modules:
+                self.modules.step_ends()
             if self.optimizers:
                 self.optimizers.step_is_over(self.current, self.scaler is not None)
             gathered, self.current = self.current, None

@@ -5,9 +5,8 @@ import math
 import torch
 
 from aloft_probe import statistics
-from aloft_probe.gradients import is_plain
-
-DEEPEST = 16  # of lists within lists; what nests deeper is left out
+from aloft_probe.attempts import attempt
+from aloft_probe.gradients import DEEPEST, is_plain
 
 
 class Recorder:
@@ -24,17 +23,19 @@ class Recorder:
 
     def statistics(self, t):
         """The record of a tensor, of which no file is kept."""
-        record = {"type": "torch.Tensor", "dtype": str(t.dtype), "shape": list(t.shape), "Max": None, "Min": None,
+        record = {"type": "torch.Tensor", "dtype": str(t.dtype), "shape": shape_of(t), "Max": None, "Min": None,
                   "Mean": None, "Norm": None, "requires_grad": t.requires_grad}
         with torch.no_grad():
-            self.waiting[id(record)] = (record, self.recent.taken(t))
+            self.waiting[id(record)] = (record, attempt(self.recent.taken, t))
         return record
 
     def tensor(self, t, name):
         record = self.statistics(t)
         if self.save is not None and is_plain(t):
             with torch.no_grad():
-                record["data_name"] = self.save(name, t)
+                own = attempt(self.save, name, t)
+            if own is not None:
+                record["data_name"] = own
         return record
 
     def forget(self, record):
@@ -42,14 +43,18 @@ class Recorder:
         self.waiting.pop(id(record), None)
 
     def value(self, v, name, depth=0):
-        """The record of anything that a call takes or gives; `name` is that of its file."""
-        if isinstance(v, torch.Tensor):
-            return self.tensor(v, name)
+        """The record of anything that a call takes or gives; `name` is that of its file. Of what cannot be looked into
+        the type alone."""
         if v is None or depth > DEEPEST:
             return None
+        record = attempt(self.looked_into, v, name, depth)
+        return {"type": type(v).__name__, "value": ""} if record is None else record
+
+    def looked_into(self, v, name, depth):
+        if isinstance(v, torch.Tensor):
+            return self.tensor(v, name)
         if isinstance(v, (bool, int, float, str)):
-            finite = not isinstance(v, float) or math.isfinite(v)
-            return {"type": type(v).__name__, "value": v if finite else str(v)}
+            return {"type": type(v).__name__, "value": number_or_text(v)}
         if isinstance(v, (list, tuple)):
             return [self.value(part, f"{name}.{i}", depth + 1) for i, part in enumerate(v)]
         if isinstance(v, dict):
@@ -87,8 +92,23 @@ class Recorder:
         self.waiting = {}
 
 
+def shape_of(t):
+    """Its extents; those of nested tensors are no numbers."""
+    return [] if t.is_nested else [int(n) for n in t.shape]
+
+
 def is_dataclass_object(v):
     return dataclasses.is_dataclass(v) and not isinstance(v, type)
+
+
+def number_or_text(v):
+    """Of a value of Python's own types what any reader of JSON takes."""
+    if isinstance(v, float):
+        return as_json(v)
+    if not isinstance(v, int) or -2 ** 63 <= v < 2 ** 64:
+        return v
+    digits = str(int(v)) if v.bit_length() < 10_000 else hex(v)  # Python writes no more digits
+    return digits if v > 0 else f"({digits})"  # msprobe refuses files with text that begins with a sign
 
 
 def as_json(number):

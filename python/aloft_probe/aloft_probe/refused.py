@@ -71,14 +71,14 @@ def unwrapped(optimizer):
 
 
 def check_optimizer(optimizer, names):
-    """Of an optimizer, and the parameters of the model that are trained."""
+    """Of an optimizer, and the parameters of the model."""
     if isinstance(optimizer, type) and issubclass(optimizer, torch.optim.Optimizer):
         raise TypeError(f"the optimizer is the class {optimizer.__name__}: make one: "
                         f"{optimizer.__name__}(model.parameters(), ...)")
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is no torch.optim.Optimizer")
     if not any(p in names for group in optimizer.param_groups for p in group["params"]):
-        raise ValueError(f"{type(optimizer).__name__} has none of the parameters that the model trains: it was made of "
+        raise ValueError(f"{type(optimizer).__name__} has none of the parameters of the model: it was made of "
                          "another model, or before the model's parameters were replaced")
 
 

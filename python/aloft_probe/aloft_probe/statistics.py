@@ -95,8 +95,8 @@ def of_others(t):
 
 def has_elements(t):
     """Whether its elements lie in memory, one by one, to be read here."""
-    return (t.device.type != "meta" and t.layout == torch.strided and not t.is_quantized and is_plain(t)
-            and torch._C._has_storage(t))
+    return (t.device.type != "meta" and t.layout == torch.strided and not t.is_quantized and not t.is_nested
+            and is_plain(t) and torch._C._has_storage(t))
 
 
 def taken(t):

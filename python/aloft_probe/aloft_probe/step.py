@@ -2,6 +2,7 @@
 import os
 
 from aloft_probe import files, stacks
+from aloft_probe.entries import direction_of, turned
 from aloft_probe.gradients import Reads
 from aloft_probe.records import Recorder, as_json
 
@@ -23,6 +24,7 @@ class Step:
         self.data, self.parents, self.lines = {}, {}, {}
         self.calls = {}  # of each name so far
         self.training = {}  # what the loop says of the step, by name
+        self.has_pass_gradients = False  # a backward pass has reached parameters
         self.is_compiled = False  # calls were read by torch.compile
         self.losses, self.taken_norms = [], []  # on their devices
         self.open = []  # entries of modules whose calls have not ended
@@ -53,15 +55,21 @@ class Step:
                 own_list = own_list[index]
         own_list[index] = record
         if entry not in self.parents:
-            forward = entry.replace(".backward", ".forward")
-            parent = self.parents.get(forward)
-            self.parents[entry] = parent.replace(".forward", ".backward") if parent else None
+            parent = self.parents.get(turned(entry, "forward"))
+            self.parents[entry] = turned(parent, "backward") if parent else None
+
+    def has_gradient(self, entry, own):
+        return bool(self.data.get(f"{entry}.parameters_grad.0", {}).get(own))
+
+    def expect_parameter_gradient(self, entry, own):
+        """Keeps the place of one that is looked at later."""
+        self.data.setdefault(f"{entry}.parameters_grad.0", {}).setdefault(own, None)
 
     def parameter_gradient(self, entry, own, t):
         """The gradient of a parameter as it stands; what was seen of it before in the step is replaced."""
         entry = f"{entry}.parameters_grad.0"
         own_records = self.data.setdefault(entry, {})
-        if own in own_records:
+        if own_records.get(own):
             self.recorder.forget(own_records[own][0])
         own_records[own] = [self.recorder.tensor(t, f"{entry}.{own}")]
 
@@ -79,7 +87,14 @@ class Step:
         if self.taken_norms:
             self.training["gradient_norm"] = as_json(sum(float(n) ** 2 for n in self.taken_norms) ** 0.5)
 
+    def drop_what_did_not_come(self):
+        for entry in [entry for entry in self.data if direction_of(entry) == "parameters_grad"]:
+            self.data[entry] = {own: records for own, records in self.data[entry].items() if records}
+            if not self.data[entry]:
+                del self.data[entry]
+
     def write(self):
+        self.drop_what_did_not_come()
         self.recorder.finish()
         self.finish_training()
         files.put_json(self.folder, "construct.json", self.parents if self.level != "op" else {})

@@ -4,12 +4,20 @@ import os
 import warnings
 import weakref
 
+from aloft_probe.entries import direction_of
+
 WRITERS = weakref.WeakValueDictionary()  # probes that have not been removed, by their folders
 
 
 def say(text):
     """As a RuntimeWarning of the line that calls the probe: once a line, as Python's filters have it."""
     warnings.warn(text, RuntimeWarning, stacklevel=3)
+
+
+def of_no_locks(folder, error):
+    """A file system on which nobody can be kept out of a folder."""
+    warnings.warn(f"the file system of {folder} keeps no locks ({error.strerror}), so that another program which "
+                  "writes into the folder is not noticed: see that none does", RuntimeWarning, 6)
 
 
 class Entered:
@@ -66,11 +74,16 @@ def forget_folder(probe):
         del WRITERS[folder]
 
 
+def has_direction(step, *wanted):
+    return any(direction_of(entry) in wanted for entry in step.data)
+
+
 def of_no_backward(step):
     """A step whose values need gradients, and which has none; whether that was said."""
-    gives = [record for entry, parts in step.data.items() if ".forward" in entry for record in parts["output"]]
+    gives = [record for entry, parts in step.data.items() if direction_of(entry) == "forward"
+             for record in parts["output"]]
     needs = any(isinstance(record, dict) and record.get("requires_grad") for record in gives)
-    has = any(".backward" in entry or ".parameters_grad." in entry for entry in step.data)
+    has = has_direction(step, "backward", "parameters_grad")
     if needs and not has:
         warnings.warn("no backward() was seen within `with probe.step():`, so that no gradient is written: backward() "
                       "of the loss belongs inside; where there is none on purpose, call the model under "
@@ -80,15 +93,14 @@ def of_no_backward(step):
 
 def of_calls(step):
     """A step in which no call was seen."""
-    if not any(".forward" in entry for entry in step.data):
+    if not has_direction(step, "forward"):
         warnings.warn("the probe saw no call of the model in this step: within `with probe.step():` the model itself "
                       "is to be called, not one that torch.compile has made of it, nor another one", RuntimeWarning, 5)
 
 
 def of_gradients(step):
     """A step that has gradients of parameters, and none of what modules take and give."""
-    if (step.level != "op" and any(".parameters_grad." in entry for entry in step.data)
-            and not any(".backward" in entry for entry in step.data)):
+    if step.level != "op" and has_direction(step, "parameters_grad") and not has_direction(step, "backward"):
         warnings.warn("no gradient flowed through a call that the probe saw, so that those of parameters alone are "
                       "written: modules were called without gradients, as checkpoint(..., use_reentrant=True) does; "
                       "with use_reentrant=False they are seen", RuntimeWarning, 5)

@@ -1,6 +1,7 @@
 """The collector in training loops, and in models that are not as plain as others."""
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -155,6 +156,22 @@ class Loops(unittest.TestCase):
         second.unasked.at = None
         self.assertEqual(sorted(p.name for p in self.out.iterdir()), ["step1"])
 
+    def test_file_systems_without_locks_keep_nobody_out(self):
+        import errno
+        import fcntl
+        from unittest import mock
+        for number in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+            with mock.patch.object(fcntl, "flock", side_effect=OSError(number, os.strerror(number))):
+                self.out = self.out.parent / f"probed{number}"
+                probe = Probe(self.model, self.out)
+                self.assertIn(os.strerror(number), self.said(lambda: self.step_of(probe)))
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error")
+                    self.step_of(probe)
+                probe.remove()
+            self.assertEqual(sorted(p.name for p in self.out.iterdir()), ["step0", "step1"])
+            self.assertTrue((self.out / "step1/rank/dump.json").exists())
+
     def test_words_of_the_command_line(self):
         for at, steps in (("0,4-6", {0, 4, 5, 6}), ("3", {3})):
             probe = Probe(self.model, self.out, at=at, level="L1")
@@ -279,6 +296,133 @@ class Loops(unittest.TestCase):
         self.assertAlmostEqual(data["Module.head.Linear.parameters_grad.0"]["weight"][0]["Norm"], wanted, delta=1e-9)
         self.assertNotIn("Module.head.Linear.parameters_grad.1", data)
         self.assertIn("Module.head.Linear.forward.1", data)
+
+    def test_gradients_that_are_used_up_within_the_pass_are_written(self):
+        probe = Probe(self.model, self.out)
+        norms = {}
+
+        def use(p):
+            norms[p] = p.grad.double().norm().item()
+            p.grad = None
+        for p in self.model.parameters():
+            p.register_post_accumulate_grad_hook(use)
+        with probe.step():
+            self.loss().backward()
+        data = self.dump()["data"]
+        self.assertAlmostEqual(data["Module.head.Linear.parameters_grad.0"]["weight"][0]["Norm"],
+                               norms[self.model.head.weight], delta=1e-9)
+
+    def test_gradients_that_are_gone_leave_no_entry(self):
+        uses = [p.register_post_accumulate_grad_hook(lambda p: setattr(p, "grad", None))
+                for p in self.model.head.parameters()]
+        with Probe(self.model, self.out).step():
+            self.loss().backward()
+        self.assertEqual(len(uses), 2)
+        self.assertEqual([entry for entry in self.dump()["data"] if "parameters_grad" in entry],
+                         ["Module.inner.Linear.parameters_grad.0"])
+
+    def checked(self, model, change, make_gradients, new=(), gone=()):
+        """A step of a model that is changed behind the probe: every gradient and the norm are those that the optimizer
+        takes."""
+        optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
+        probe = Probe(model, self.out, optimizer=optimizer)
+        for step in range(2):
+            if step == 1:
+                change(model, optimizer)
+            with probe.step():
+                make_gradients(probe.loss(model(self.x).square().mean()), model)
+                wanted = {name: p.grad.double().norm().item() for name, p in model.named_parameters()
+                          if p.grad is not None}
+                optimizer.step()
+            optimizer.zero_grad()
+        probe.remove()
+        dump = self.dump(1)
+        found = {}
+        for entry, records in dump["data"].items():
+            if entry.endswith(".parameters_grad.0"):
+                path = entry[len("Module."):].rsplit(".", 3)[0]
+                found.update({f"{path}.{own}": record[0]["Norm"] for own, record in records.items()})
+        self.assertEqual(sorted(found), sorted(wanted))
+        for name, norm in wanted.items():
+            self.assertAlmostEqual(found[name], norm, delta=1e-9, msg=name)
+        self.assertAlmostEqual(dump["training"]["gradient_norm"], sum(n ** 2 for n in wanted.values()) ** 0.5, delta=1e-6)
+        self.assertEqual([name for name in new if f"Module.{name}.forward.0" not in dump["data"]], [])
+        self.assertFalse(any(module._forward_hooks for module in (*model.modules(), *gone)))
+
+    def test_what_is_new_in_a_model_is_seen(self):
+        def unfreeze(model, optimizer):
+            model[0].requires_grad_(True)
+            optimizer.add_param_group({"params": list(model[0].parameters())})
+
+        def new_head(model, optimizer):
+            model[2] = nn.Sequential(nn.Linear(6, 3))
+            optimizer.param_groups[0]["params"] = list(model.parameters())
+
+        def new_parameter(model, optimizer):
+            model[2].weight = nn.Parameter(model[2].weight.detach() * 2)
+            optimizer.param_groups[0]["params"] = list(model.parameters())
+
+        for i, (change, frozen, new) in enumerate(((unfreeze, True, ["0.Linear"]), (new_parameter, False, []),
+                                                   (new_head, False, ["2.Sequential", "2.0.Linear"]))):
+            with self.subTest(change.__name__):
+                model = nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 2))
+                model[0].requires_grad_(not frozen)
+                self.out = self.out.parent / f"probed{i}"
+                self.checked(model, change, lambda loss, model: loss.backward(), new, [model[2]])
+
+    def test_gradients_that_the_program_puts_there_itself_are_written(self):
+        def of_grad(loss, model):
+            parameters = list(model.parameters())
+            for p, g in zip(parameters, torch.autograd.grad(loss, parameters)):
+                p.grad = g
+
+        def into_old(loss, model):
+            parameters = list(model.parameters())
+            for p, g in zip(parameters, torch.autograd.grad(loss, parameters)):
+                p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+                p.grad.copy_(g)
+
+        def late(loss, model):
+            model.late.requires_grad_(True)
+            (loss + model.late.square().sum()).backward()
+
+        for i, way in enumerate((of_grad, into_old, late)):
+            with self.subTest(way.__name__):
+                model = nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 2))
+                if way is late:
+                    model.late = nn.Linear(2, 2).weight
+                    model.late.requires_grad_(False)
+                self.out = self.out.parent / f"probed{i}"
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+                probe = Probe(model, self.out)
+                for step in range(2):
+                    with probe.step():
+                        optimizer.zero_grad(set_to_none=way is not into_old)
+                        way(model(self.x).square().mean(), model)
+                        optimizer.step()
+                    data = self.dump(step)["data"]
+                    record = data["Module.2.Linear.parameters_grad.0"]["weight"][0]
+                    self.assertAlmostEqual(record["Norm"], model[2].weight.grad.norm().item(), delta=1e-6)
+                    if way is late:
+                        self.assertAlmostEqual(data["Module.Sequential.parameters_grad.0"]["late"][0]["Norm"],
+                                               model.late.grad.norm().item(), delta=1e-6)
+                probe.remove()
+
+    def test_gradients_of_an_earlier_step_are_not_those_of_this_one(self):
+        probe = Probe(self.model, self.out)
+        self.loss().backward()
+        for frozen in (True, False):
+            self.model.inner.requires_grad_(not frozen)
+            for p in self.model.parameters():
+                p.grad.mul_(0.5)
+            with probe.step():
+                for p in self.model.parameters():
+                    p.grad.zero_()
+                self.model.head(self.model.inner(self.x).detach()).square().mean().backward()
+                self.model.inner.requires_grad_(True)
+        for step in range(2):
+            self.assertEqual([entry for entry in self.dump(step)["data"] if "parameters_grad" in entry],
+                             ["Module.head.Linear.parameters_grad.0"])
 
     def test_no_bit_is_changed(self):
         def trained(probe):
