@@ -79,11 +79,20 @@ class FunctionCalls(TorchFunctionMode):
             raise
         if taken is None or begun is None:
             return result
-        if not any(isinstance(v, torch.Tensor) for v in gradients.tensors_in(result)):
+        if not self.makes_numbers(is_in_place, args, kwargs, result):
             step.calls[name] -= 1
+            step.reads.forget(begun)
             return result
         attempt(self.ended, step, entry, taken, begun, result)
         return result
+
+    @staticmethod
+    def makes_numbers(is_in_place, args, kwargs, result):
+        """Not where no tensor comes out, nor where the one that was given comes back, as of `x.to(x.dtype)`: the
+        program has one object then, and what flows back through the call is not told from all that reads it."""
+        if not any(isinstance(v, torch.Tensor) for v in gradients.tensors_in(result)):
+            return False
+        return is_in_place or not any(v is result for v in gradients.tensors_in((args, kwargs)))
 
     @staticmethod
     def ended(step, entry, taken, begun, result):

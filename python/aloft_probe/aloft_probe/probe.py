@@ -47,6 +47,8 @@ class Probe:
             raise ValueError(f"level is {level!r}: one of {', '.join(LEVELS)}, or L0, L1")
         if scaler is not None and optimizer is None:
             raise ValueError("a scaler without its optimizer: pass optimizer, too")
+        if scaler is not None and not hasattr(scaler, "get_scale"):
+            raise TypeError(f"the scaler is a {type(scaler).__name__}, and not a torch.amp.GradScaler")
         refused.check(model)
         at = refused.steps(at)
         self.model, self.scaler = model, scaler

@@ -150,6 +150,20 @@ class Collector(unittest.TestCase):
         self.assertEqual(data["Torch.relu.0.backward"]["input"][0]["shape"], [2, 5, 16])
         self.assertFalse([name for name in data if "view_as" in name or "aminmax" in name])
 
+    def test_functions_that_give_back_what_they_took_make_no_numbers(self):
+        class Net(nn.Module):
+            def forward(self, x):
+                y = x * 3
+                return y.to(torch.float32) + y + y.to(torch.bfloat16).float() + y.relu_()
+
+        net = Net()
+        with Probe(net, self.out, level="op").step():
+            net(torch.ones(2, 2, requires_grad=True)).sum().backward()
+        names = [name for name in self.dump()["data"] if name.endswith(".forward")]
+        self.assertEqual([name for name in names if ".to." in name], ["Tensor.to.0.forward"])
+        self.assertEqual(self.dump()["data"]["Tensor.to.0.forward"]["output"][0]["dtype"], "torch.bfloat16")
+        self.assertIn("Tensor.relu_.0.forward", names)
+
     def test_lines_of_the_program_are_known(self):
         self.train(probe={})
         stack = self.dump(name="stack")

@@ -189,6 +189,7 @@ class Loops(unittest.TestCase):
                                    (dict(at="one"), ValueError, "such as"),
                                    (dict(model=Net), TypeError, r"make one: Net\("),
                                    (dict(optimizer=torch.optim.SGD), TypeError, r"make one: SGD\("),
+                                   (dict(optimizer=self.optimizer, scaler=object()), TypeError, "GradScaler"),
                                    (dict(optimizer=torch.optim.SGD(Net().parameters(), 1)), ValueError, "none of the")):
             with self.subTest(word), self.assertRaisesRegex(error, word):
                 Probe(**{"model": self.model, "out": self.out, **wrong})
