@@ -402,6 +402,44 @@ TEST_F(CompareFunctions, WhatIsFedTheSameIsTheSame) {
   EXPECT_EQ(found->compared->records.npu->part, Part::Output);
 }
 
+// A compiled step has the calls of its last micro-batch, PyTorch's those of all: the losses of two
+// are nearly the same, and no two calls of one run are.
+TEST_F(CompareFunctions, OfSeveralMicroBatchesTheLastIsCompared) {
+  const std::string block = "Module.h.0.Block.forward.0";
+  const auto ours = [&](double loss) {
+    DumpFile d = dump("ours", {{"h.0/linear#0", 7}, {"h.0/relu#0", 3}, {"h.0/nll_loss#0", loss}});
+    d.training.micro_batches = 2;
+    return d;
+  };
+  const DumpFile theirs = foreign("theirs", {{"Functional.linear.0.forward", {block, 7.02}},
+                                             {"Functional.relu.0.forward", {block, 3.01}},
+                                             {"Functional.nll_loss.0.forward", {block, 5.691}},
+                                             {"Functional.linear.1.forward", {block, 7}},
+                                             {"Functional.relu.1.forward", {block, 3}},
+                                             {"Functional.nll_loss.1.forward", {block, 5.705}}});
+  EXPECT_FALSE(parted(ours(5.705), theirs).has_value());
+  EXPECT_EQ(all_.size(), 3u);
+  EXPECT_FALSE(parted(theirs, ours(5.705)).has_value());
+  EXPECT_EQ(all_.size(), 3u);
+  // A loss that is wrong is held against the same one, though another is nearer.
+  const auto found = parted(ours(5.691), theirs);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->kind, "nll_loss");
+  EXPECT_EQ(found->compared->moment.entry->bench->name, "Functional.nll_loss.1.forward");
+  EXPECT_EQ(all_.size(), 3u);
+}
+
+// Nor does a number say more than what a call gives, where one gives the same.
+TEST_F(CompareFunctions, ANumberIsNoReasonBesideACallThatGivesTheSame) {
+  const std::string block = "Module.h.0.Block.forward.0";
+  const DumpFile one = dump("one", {{"h.0/nll_loss#0", 5.705}});
+  const DumpFile two = foreign("two", {{"Functional.nll_loss.0.forward", {block, 5.691}},
+                                       {"Functional.nll_loss.1.forward", {block, 5.705}}});
+  EXPECT_FALSE(parted(one, two).has_value());
+  EXPECT_EQ(all_.size(), 1u);
+  EXPECT_FALSE(parted(two, one).has_value());
+}
+
 // Without construct.json and taps nobody knows where a call is made.
 TEST_F(CompareFunctions, CallsOfNoKnownPlaceArePairedByWhatTheyGive) {
   const auto dumped = [&](const char* name, const std::vector<double>& norms) {

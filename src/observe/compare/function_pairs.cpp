@@ -9,6 +9,7 @@
 
 #include "observe/compare/alike_calls.h"
 #include "observe/compare/function_names.h"
+#include "observe/compare/last_micro_batch.h"
 
 namespace aloft::compare {
 
@@ -27,13 +28,9 @@ Calls calls_in(const DumpFile& dump, Direction direction) {
   return calls;
 }
 
-// Where a call is made and what it does: of the calls of two runs the same are looked for among
-// those with the same.
-using Class = std::tuple<std::string, std::string, double>;
-
 // Pairs the calls of each class, and then, among those that are left of a place and name, those of
 // other sizes, where both runs have as many.
-void pair_classes(const std::map<Class, std::pair<Calls, Calls>>& classes, PartnerOf& partners) {
+void pair_classes(const CallClasses& classes, PartnerOf& partners) {
   std::map<std::pair<std::string, std::string>, std::pair<Calls, Calls>> left;
   for (const auto& [of, calls] : classes) {
     std::map<const Entry*, const Entry*> own;
@@ -86,10 +83,12 @@ bool are_ops(const Calls& calls) {
   return std::ranges::any_of(calls, [](const Entry* e) { return !e->tap.empty(); });
 }
 
-void pair_by_name(const Calls& ours, const Calls& theirs, PartnerOf& partners) {
-  std::map<Class, std::pair<Calls, Calls>> classes;
+void pair_by_name(const Calls& ours, const Calls& theirs, std::int64_t micro_batches,
+                  PartnerOf& partners) {
+  CallClasses classes;
   for (const Entry* e : ours) classes[{"", e->path, given_elements(*e)}].first.push_back(e);
   for (const Entry* e : theirs) classes[{"", e->path, given_elements(*e)}].second.push_back(e);
+  keep_last_micro_batch(classes, micro_batches);
   pair_classes(classes, partners);
 }
 
@@ -195,16 +194,19 @@ FunctionPairs::FunctionPairs(const DumpFile& npu, const DumpFile& bench, const N
   std::map<std::string_view, const Entry*> named;
   for (const Entry& b : bench.entries)
     if (!b.is_module) named.emplace(b.name, &b);
+  const std::int64_t micro_batches =
+      std::max(npu.training.micro_batches, bench.training.micro_batches);
   for (const Direction direction : {Direction::Forward, Direction::Backward}) {
     const Calls ours = calls_in(npu, direction), theirs = calls_in(bench, direction);
     if (direction == Direction::Backward && are_ops(ours) != are_ops(theirs)) continue;
     if (know_their_homes(ours) && know_their_homes(theirs)) {
-      std::map<Class, std::pair<Calls, Calls>> classes;
+      CallClasses classes;
       const auto class_of = [](const Entry* e, const Names& names) {
-        return Class{home_of(*e, names).value_or(""), plain_function(*e), given_elements(*e)};
+        return CallClass{home_of(*e, names).value_or(""), plain_function(*e), given_elements(*e)};
       };
       for (const Entry* e : ours) classes[class_of(e, modules)].first.push_back(e);
       for (const Entry* e : theirs) classes[class_of(e, same)].second.push_back(e);
+      keep_last_micro_batch(classes, micro_batches);
       pair_classes(classes, partners_);
       if (direction == Direction::Forward) pair_scores(ours, theirs, partners_);
       continue;
@@ -213,7 +215,7 @@ FunctionPairs::FunctionPairs(const DumpFile& npu, const DumpFile& bench, const N
         std::ranges::count_if(ours, [&](auto* e) { return named.contains(e->name); });
     const bool is_named_alike = 2 * static_cast<std::size_t>(known) >= ours.size();
     if (is_named_alike || ours.size() * theirs.size() > kLargestTable)
-      pair_by_name(ours, theirs, partners_);
+      pair_by_name(ours, theirs, micro_batches, partners_);
     else
       pair_rows(ours, theirs, partners_);
   }

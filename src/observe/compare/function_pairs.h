@@ -16,7 +16,8 @@ class FunctionPairs {
   // feeds them (alike_calls.h). Where they do not say it, calls are the same by name, as long as
   // both runs have as many of a name and size, else by what feeds them; and where the runs have
   // other names, the longest rows of calls are looked for that do the same (linear, layer_norm,
-  // gelu) and give as many elements, in the same order.
+  // gelu) and give as many elements, in the same order. Of a run that has the calls of all
+  // micro-batches, beside one with the last one's alone, those of the last are looked at.
   FunctionPairs(const DumpFile& npu, const DumpFile& bench,
                 const std::map<std::string, std::string>& modules);
   // Null where there is none.
