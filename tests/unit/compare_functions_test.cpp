@@ -440,6 +440,50 @@ TEST_F(CompareFunctions, ANumberIsNoReasonBesideACallThatGivesTheSame) {
   EXPECT_FALSE(parted(two, one).has_value());
 }
 
+// (x + a) + b beside (a + b) + x, as of a layer whose two branches take the same.
+TEST_F(CompareFunctions, SumsOfTheSameTermsInAnotherOrderAreTheSame) {
+  const std::string block = "Module.h.0.Block.forward.0";
+  const auto ours = [&](double inner, double sum, double a = 30) {
+    return dump("ours", {{"h.0/add#0", inner, 17, a}, {"h.0/add#1", sum, inner, 25}});
+  };
+  const auto theirs = [&](double inner, double sum) {
+    return foreign("theirs", {{"Tensor.add.0.forward", {block, inner, 25, 30}},
+                              {"Tensor.add.1.forward", {block, sum, inner, 17}}});
+  };
+  const auto same_order = [&](const char* name, double inner, double sum) {
+    return foreign(name, {{"Tensor.add.0.forward", {block, inner, 17, 30}},
+                          {"Tensor.add.1.forward", {block, sum, inner, 25}}});
+  };
+  EXPECT_FALSE(parted(ours(34, 47), theirs(43, 47)).has_value());
+  EXPECT_EQ(all_.size(), 1u);  // the whole sum
+  EXPECT_FALSE(parted(theirs(43, 47), ours(34, 47)).has_value());
+  EXPECT_FALSE(parted(theirs(43, 47), same_order("written", 34, 47)).has_value());
+  EXPECT_EQ(all_.size(), 1u);
+  // A sum that is wrong is made of the same terms.
+  const DumpFile right = theirs(43, 47);
+  for (const double inner : {34, 37}) {
+    const DumpFile wrong = ours(inner, 50);
+    const auto found = parted(wrong, right);
+    ASSERT_TRUE(found.has_value());
+    EXPECT_EQ(found->compared->moment.entry->npu->tap, "h.0/add#1");
+    EXPECT_EQ(found->compared->moment.entry->bench->name, "Tensor.add.1.forward");
+  }
+  // And in the same order the first that is wrong is named.
+  const DumpFile wrong = ours(37, 50), written = same_order("first", 34, 47);
+  const auto first = parted(wrong, written);
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(first->compared->moment.entry->npu->tap, "h.0/add#0");
+  EXPECT_EQ(first->compared->records.npu->part, Part::Output);
+  // Of another term it is another sum.
+  EXPECT_TRUE(parted(ours(34, 47, 33), theirs(43, 47)).has_value());
+  // Of a dump that does not say where calls are made, too.
+  const Json data = {{"Tensor.add.0.forward", Function{"", 43, 25, 30}.entry()},
+                     {"Tensor.add.1.forward", Function{"", 47, 43, 17}.entry()}};
+  const DumpFile bare = read("bare", {{"task", "statistics"}, {"data", data}});
+  EXPECT_FALSE(parted(ours(34, 47), bare).has_value());
+  EXPECT_EQ(all_.size(), 1u);
+}
+
 // Without construct.json and taps nobody knows where a call is made.
 TEST_F(CompareFunctions, CallsOfNoKnownPlaceArePairedByWhatTheyGive) {
   const auto dumped = [&](const char* name, const std::vector<double>& norms) {

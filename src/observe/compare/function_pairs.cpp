@@ -4,12 +4,13 @@
 #include <optional>
 #include <set>
 #include <string_view>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "observe/compare/alike_calls.h"
 #include "observe/compare/function_names.h"
 #include "observe/compare/last_micro_batch.h"
+#include "observe/compare/regrouped_sums.h"
 
 namespace aloft::compare {
 
@@ -28,11 +29,27 @@ Calls calls_in(const DumpFile& dump, Direction direction) {
   return calls;
 }
 
+using Regrouped = std::set<const Entry*>;
+
+// Pairs sums of the same terms in another order, and leaves neither these nor their parts.
+void take_regrouped(Calls& npu, Calls& bench, PartnerOf& partners, Regrouped& regrouped) {
+  const RegroupedSums sums = regrouped_sums(npu, bench);
+  std::set<const Entry*> done = sums.inner;
+  for (const auto& [a, b] : sums.pairs) {
+    partners[a] = b;
+    regrouped.insert(a);
+    done.insert({a, b});
+  }
+  for (Calls* const calls : {&npu, &bench})
+    std::erase_if(*calls, [&](const Entry* e) { return done.contains(e); });
+}
+
 // Pairs the calls of each class, and then, among those that are left of a place and name, those of
 // other sizes, where both runs have as many.
-void pair_classes(const CallClasses& classes, PartnerOf& partners) {
+void pair_classes(CallClasses classes, PartnerOf& partners, Regrouped& regrouped) {
   std::map<std::pair<std::string, std::string>, std::pair<Calls, Calls>> left;
-  for (const auto& [of, calls] : classes) {
+  for (auto& [of, calls] : classes) {
+    take_regrouped(calls.first, calls.second, partners, regrouped);
     std::map<const Entry*, const Entry*> own;
     for (const auto& [a, b] : pair_alike(calls.first, calls.second)) {
       partners[a] = b;
@@ -84,16 +101,36 @@ bool are_ops(const Calls& calls) {
 }
 
 void pair_by_name(const Calls& ours, const Calls& theirs, std::int64_t micro_batches,
-                  PartnerOf& partners) {
+                  PartnerOf& partners, Regrouped& regrouped) {
   CallClasses classes;
   for (const Entry* e : ours) classes[{"", e->path, given_elements(*e)}].first.push_back(e);
   for (const Entry* e : theirs) classes[{"", e->path, given_elements(*e)}].second.push_back(e);
   keep_last_micro_batch(classes, micro_batches);
-  pair_classes(classes, partners);
+  pair_classes(std::move(classes), partners, regrouped);
+}
+
+// Such sums, whoever makes them.
+void take_regrouped_everywhere(Calls& ours, Calls& theirs, PartnerOf& partners,
+                               Regrouped& regrouped) {
+  std::map<std::pair<std::string, double>, std::pair<Calls, Calls>> classes;
+  const auto of = [&](const Entry* e) -> auto& {
+    return classes[{plain_function(*e), given_elements(*e)}];
+  };
+  for (const Entry* e : ours) of(e).first.push_back(e);
+  for (const Entry* e : theirs) of(e).second.push_back(e);
+  std::set<const Entry*> left;
+  for (auto& [name, calls] : classes) {
+    take_regrouped(calls.first, calls.second, partners, regrouped);
+    left.insert(calls.first.begin(), calls.first.end());
+    left.insert(calls.second.begin(), calls.second.end());
+  }
+  for (Calls* const calls : {&ours, &theirs})
+    std::erase_if(*calls, [&](const Entry* e) { return !left.contains(e); });
 }
 
 // The longest rows of calls that do the same, in the same order.
-void pair_rows(const Calls& ours, const Calls& theirs, PartnerOf& partners) {
+void pair_rows(Calls ours, Calls theirs, PartnerOf& partners, Regrouped& regrouped) {
+  take_regrouped_everywhere(ours, theirs, partners, regrouped);
   struct Call {
     std::string name;
     double elements;
@@ -207,7 +244,7 @@ FunctionPairs::FunctionPairs(const DumpFile& npu, const DumpFile& bench, const N
       for (const Entry* e : ours) classes[class_of(e, modules)].first.push_back(e);
       for (const Entry* e : theirs) classes[class_of(e, same)].second.push_back(e);
       keep_last_micro_batch(classes, micro_batches);
-      pair_classes(classes, partners_);
+      pair_classes(std::move(classes), partners_, regrouped_);
       if (direction == Direction::Forward) pair_scores(ours, theirs, partners_);
       continue;
     }
@@ -215,9 +252,9 @@ FunctionPairs::FunctionPairs(const DumpFile& npu, const DumpFile& bench, const N
         std::ranges::count_if(ours, [&](auto* e) { return named.contains(e->name); });
     const bool is_named_alike = 2 * static_cast<std::size_t>(known) >= ours.size();
     if (is_named_alike || ours.size() * theirs.size() > kLargestTable)
-      pair_by_name(ours, theirs, micro_batches, partners_);
+      pair_by_name(ours, theirs, micro_batches, partners_, regrouped_);
     else
-      pair_rows(ours, theirs, partners_);
+      pair_rows(ours, theirs, partners_, regrouped_);
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "observe/compare/dump_file.h"
@@ -22,9 +23,13 @@ class FunctionPairs {
                 const std::map<std::string, std::string>& modules);
   // Null where there is none.
   const Entry* partner_of(const Entry& npu) const;
+  // Whether a call of the first run gives the same sum as its partner, made of other parts
+  // (regrouped_sums.h): what the two take is not the same.
+  bool takes_other_parts(const Entry& npu) const { return regrouped_.contains(&npu); }
 
  private:
   std::map<const Entry*, const Entry*> partners_;
+  std::set<const Entry*> regrouped_;
 };
 
 }  // namespace aloft::compare
