@@ -484,6 +484,37 @@ TEST_F(CompareFunctions, SumsOfTheSameTermsInAnotherOrderAreTheSame) {
   EXPECT_EQ(all_.size(), 1u);
 }
 
+// A cast of what a head takes, and positions that are moved to a device: each is the only one.
+TEST_F(CompareFunctions, ACastOfAnotherValueIsAnotherCall) {
+  const std::string block = "Module.h.0.Block.forward.0";
+  const auto ours = [&](double takes, double gives) {
+    return dump("ours", {{"h.0/cast#0", gives, takes}, {"h.0/linear#0", 7, 28}});
+  };
+  const DumpFile theirs = foreign("theirs", {{"Tensor.to.0.forward", {block, 13, 13}},
+                                             {"Functional.linear.0.forward", {block, 7, 28}}});
+  EXPECT_FALSE(parted(ours(28, 28), theirs).has_value());
+  EXPECT_EQ(all_.size(), 2u);
+  EXPECT_FALSE(parted(theirs, ours(28, 28)).has_value());
+  // One of the same that gives something else is named.
+  const DumpFile wrong = ours(13, 11);
+  const auto found = parted(wrong, theirs);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->kind, "cast");
+  // Two of PyTorch's, whose gradients are as different.
+  Function gradient{"Module.h.0.Block.backward.0", 2, 2};
+  gradient.is_backward = true;
+  Function other = gradient;
+  other.gives = other.takes = 5;
+  const DumpFile one = foreign("one", {{"Tensor.to.0.forward", {block, 28, 28}},
+                                       {"Functional.linear.0.forward", {block, 7, 28}},
+                                       {"Tensor.to.0.backward", other}});
+  const DumpFile two = foreign("two", {{"Tensor.to.0.forward", {block, 13, 13}},
+                                       {"Functional.linear.0.forward", {block, 7, 28}},
+                                       {"Tensor.to.0.backward", gradient}});
+  EXPECT_FALSE(parted(one, two).has_value());
+  EXPECT_EQ(all_.size(), 2u);
+}
+
 // Without construct.json and taps nobody knows where a call is made.
 TEST_F(CompareFunctions, CallsOfNoKnownPlaceArePairedByWhatTheyGive) {
   const auto dumped = [&](const char* name, const std::vector<double>& norms) {

@@ -154,6 +154,16 @@ void take_by_neighbours(const Calls& npu, Calls& bench, Found& pairs) {
 
 }  // namespace
 
+bool hand_on_others(const Entry& a, const Entry& b) {
+  // Gradients may be those of a scaled loss.
+  if (a.direction != Direction::Forward || !moves_values(a) || !moves_values(b)) return false;
+  const auto ours = floats_of(a, Part::Input), theirs = floats_of(b, Part::Input);
+  if (ours.size() != 1 || theirs.size() != 1) return false;
+  const double elements = given_elements(a);
+  return ours[0]->elements() == elements && theirs[0]->elements() == elements &&
+         apart(*ours[0], *theirs[0]) > kGivenAlike;
+}
+
 double given_elements(const Entry& call) {
   double most = -1;
   for (const Record& r : call.records)

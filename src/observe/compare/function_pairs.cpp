@@ -52,8 +52,8 @@ void pair_classes(CallClasses classes, PartnerOf& partners, Regrouped& regrouped
     take_regrouped(calls.first, calls.second, partners, regrouped);
     std::map<const Entry*, const Entry*> own;
     for (const auto& [a, b] : pair_alike(calls.first, calls.second)) {
-      partners[a] = b;
       own[a] = b, own[b] = a;
+      if (!hand_on_others(*a, *b)) partners[a] = b;
     }
     auto& [ours, theirs] = left[{std::get<0>(of), std::get<1>(of)}];
     for (const Entry* e : calls.first)
@@ -178,6 +178,7 @@ void pair_rows(Calls ours, Calls theirs, PartnerOf& partners, Regrouped& regroup
     if (!taken.contains(theirs[j])) alike[{b[j].name, b[j].elements}].bench.push_back(theirs[j]);
   for (auto& [name, of] : alike) {
     exchange_alike(of.pairs, of.npu, of.bench);
+    std::erase_if(of.pairs, [](const auto& p) { return hand_on_others(*p.first, *p.second); });
     partners.insert(of.pairs.begin(), of.pairs.end());
   }
 }
@@ -223,6 +224,22 @@ void pair_scores(const Calls& ours, const Calls& theirs, PartnerOf& partners) {
   }
 }
 
+// Of functions whose calls are no pair in the forward pass, their gradients are none.
+void drop_gradients_of_others(const Calls& npu, const Calls& bench, PartnerOf& partners) {
+  const auto stem = [](const Entry* e) { return e->path + "." + std::to_string(e->call); };
+  std::map<std::string, const Entry*> ours, theirs;
+  for (const Entry* e : npu) ours.emplace(stem(e), e);
+  for (const Entry* e : bench) theirs.emplace(stem(e), e);
+  std::erase_if(partners, [&](const auto& pair) {
+    const auto& [n, b] = pair;
+    // Ops of a backward pass are no gradients of calls, and have numbers of their own.
+    if (n->direction != Direction::Backward || !n->tap.empty() || !b->tap.empty()) return false;
+    const auto one = ours.find(stem(n)), other = theirs.find(stem(b));
+    return one != ours.end() && other != theirs.end() &&
+           hand_on_others(*one->second, *other->second);
+  });
+}
+
 }  // namespace
 
 FunctionPairs::FunctionPairs(const DumpFile& npu, const DumpFile& bench, const Names& modules) {
@@ -256,6 +273,8 @@ FunctionPairs::FunctionPairs(const DumpFile& npu, const DumpFile& bench, const N
     else
       pair_rows(ours, theirs, partners_, regrouped_);
   }
+  drop_gradients_of_others(calls_in(npu, Direction::Forward), calls_in(bench, Direction::Forward),
+                           partners_);
 }
 
 const Entry* FunctionPairs::partner_of(const Entry& npu) const {
