@@ -62,6 +62,20 @@ TEST(CompareElements, UlpsAreStepsFromNumberToNumber) {
             1);
 }
 
+// As msprobe counts them: 0.005 as float32 is less than 0.005, and is not less than itself.
+TEST(CompareElements, WhatIsExactlyAtAShareOfFloat32IsNotWithinIt) {
+  const auto share = [](double n, double b, const char* type) {
+    return figures_of({{n, 1}, {2}, type}, {{b, 1}, {2}, type}).five_thousandths;
+  };
+  float n = 0, b = 0;  // that are just so far apart
+  for (float x = 1; x < 2 && b == 0; x += 0x1p-12F)
+    for (float y = x * 1.0049F; y < x * 1.0051F; y = std::nextafter(y, 3.0F))
+      if ((y - x) / x == 0.005F) n = y, b = x;
+  ASSERT_GT(b, 0);
+  EXPECT_EQ(share(static_cast<double>(n), static_cast<double>(b), "torch.float32"), 0.5);
+  EXPECT_EQ(share(1 + static_cast<double>(0.005F), 1, "torch.float64"), 1);
+}
+
 // Masks hold the end of the type in which they were made.
 TEST(CompareElements, EndsOfTypesAreTheSame) {
   const double low = -65504, single = -std::numeric_limits<float>::max(),

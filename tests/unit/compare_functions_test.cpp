@@ -429,6 +429,119 @@ TEST_F(CompareFunctions, WhatIsFedTheSameIsTheSame) {
   EXPECT_EQ(found->compared->records.npu->part, Part::Output);
 }
 
+// A compiled step has the calls of its last micro-batch, PyTorch's those of all: the losses of two
+// are nearly the same, and no two calls of one run are.
+TEST_F(CompareFunctions, OfSeveralMicroBatchesTheLastIsCompared) {
+  const std::string block = "Module.h.0.Block.forward.0";
+  const auto ours = [&](double loss) {
+    DumpFile d = dump("ours", {{"h.0/linear#0", 7}, {"h.0/relu#0", 3}, {"h.0/nll_loss#0", loss}});
+    d.training.micro_batches = 2;
+    return d;
+  };
+  const DumpFile theirs = foreign("theirs", {{"Functional.linear.0.forward", {block, 7.02}},
+                                             {"Functional.relu.0.forward", {block, 3.01}},
+                                             {"Functional.nll_loss.0.forward", {block, 5.691}},
+                                             {"Functional.linear.1.forward", {block, 7}},
+                                             {"Functional.relu.1.forward", {block, 3}},
+                                             {"Functional.nll_loss.1.forward", {block, 5.705}}});
+  EXPECT_FALSE(parted(ours(5.705), theirs).has_value());
+  EXPECT_EQ(all_.size(), 3u);
+  EXPECT_FALSE(parted(theirs, ours(5.705)).has_value());
+  EXPECT_EQ(all_.size(), 3u);
+  // A loss that is wrong is held against the same one, though another is nearer.
+  const auto found = parted(ours(5.691), theirs);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->kind, "nll_loss");
+  EXPECT_EQ(found->compared->moment.entry->bench->name, "Functional.nll_loss.1.forward");
+  EXPECT_EQ(all_.size(), 3u);
+}
+
+// Nor does a number say more than what a call gives, where one gives the same.
+TEST_F(CompareFunctions, ANumberIsNoReasonBesideACallThatGivesTheSame) {
+  const std::string block = "Module.h.0.Block.forward.0";
+  const DumpFile one = dump("one", {{"h.0/nll_loss#0", 5.705}});
+  const DumpFile two = foreign("two", {{"Functional.nll_loss.0.forward", {block, 5.691}},
+                                       {"Functional.nll_loss.1.forward", {block, 5.705}}});
+  EXPECT_FALSE(parted(one, two).has_value());
+  EXPECT_EQ(all_.size(), 1u);
+  EXPECT_FALSE(parted(two, one).has_value());
+}
+
+// (x + a) + b beside (a + b) + x, as of a layer whose two branches take the same.
+TEST_F(CompareFunctions, SumsOfTheSameTermsInAnotherOrderAreTheSame) {
+  const std::string block = "Module.h.0.Block.forward.0";
+  const auto ours = [&](double inner, double sum, double a = 30) {
+    return dump("ours", {{"h.0/add#0", inner, 17, a}, {"h.0/add#1", sum, inner, 25}});
+  };
+  const auto theirs = [&](double inner, double sum) {
+    return foreign("theirs", {{"Tensor.add.0.forward", {block, inner, 25, 30}},
+                              {"Tensor.add.1.forward", {block, sum, inner, 17}}});
+  };
+  const auto same_order = [&](const char* name, double inner, double sum) {
+    return foreign(name, {{"Tensor.add.0.forward", {block, inner, 17, 30}},
+                          {"Tensor.add.1.forward", {block, sum, inner, 25}}});
+  };
+  EXPECT_FALSE(parted(ours(34, 47), theirs(43, 47)).has_value());
+  EXPECT_EQ(all_.size(), 1u);  // the whole sum
+  EXPECT_FALSE(parted(theirs(43, 47), ours(34, 47)).has_value());
+  EXPECT_FALSE(parted(theirs(43, 47), same_order("written", 34, 47)).has_value());
+  EXPECT_EQ(all_.size(), 1u);
+  // A sum that is wrong is made of the same terms.
+  const DumpFile right = theirs(43, 47);
+  for (const double inner : {34, 37}) {
+    const DumpFile wrong = ours(inner, 50);
+    const auto found = parted(wrong, right);
+    ASSERT_TRUE(found.has_value());
+    EXPECT_EQ(found->compared->moment.entry->npu->tap, "h.0/add#1");
+    EXPECT_EQ(found->compared->moment.entry->bench->name, "Tensor.add.1.forward");
+  }
+  // And in the same order the first that is wrong is named.
+  const DumpFile wrong = ours(37, 50), written = same_order("first", 34, 47);
+  const auto first = parted(wrong, written);
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(first->compared->moment.entry->npu->tap, "h.0/add#0");
+  EXPECT_EQ(first->compared->records.npu->part, Part::Output);
+  // Of another term it is another sum.
+  EXPECT_TRUE(parted(ours(34, 47, 33), theirs(43, 47)).has_value());
+  // Of a dump that does not say where calls are made, too.
+  const Json data = {{"Tensor.add.0.forward", Function{"", 43, 25, 30}.entry()},
+                     {"Tensor.add.1.forward", Function{"", 47, 43, 17}.entry()}};
+  const DumpFile bare = read("bare", {{"task", "statistics"}, {"data", data}});
+  EXPECT_FALSE(parted(ours(34, 47), bare).has_value());
+  EXPECT_EQ(all_.size(), 1u);
+}
+
+// A cast of what a head takes, and positions that are moved to a device: each is the only one.
+TEST_F(CompareFunctions, ACastOfAnotherValueIsAnotherCall) {
+  const std::string block = "Module.h.0.Block.forward.0";
+  const auto ours = [&](double takes, double gives) {
+    return dump("ours", {{"h.0/cast#0", gives, takes}, {"h.0/linear#0", 7, 28}});
+  };
+  const DumpFile theirs = foreign("theirs", {{"Tensor.to.0.forward", {block, 13, 13}},
+                                             {"Functional.linear.0.forward", {block, 7, 28}}});
+  EXPECT_FALSE(parted(ours(28, 28), theirs).has_value());
+  EXPECT_EQ(all_.size(), 2u);
+  EXPECT_FALSE(parted(theirs, ours(28, 28)).has_value());
+  // One of the same that gives something else is named.
+  const DumpFile wrong = ours(13, 11);
+  const auto found = parted(wrong, theirs);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->kind, "cast");
+  // Two of PyTorch's, whose gradients are as different.
+  Function gradient{"Module.h.0.Block.backward.0", 2, 2};
+  gradient.is_backward = true;
+  Function other = gradient;
+  other.gives = other.takes = 5;
+  const DumpFile one = foreign("one", {{"Tensor.to.0.forward", {block, 28, 28}},
+                                       {"Functional.linear.0.forward", {block, 7, 28}},
+                                       {"Tensor.to.0.backward", other}});
+  const DumpFile two = foreign("two", {{"Tensor.to.0.forward", {block, 13, 13}},
+                                       {"Functional.linear.0.forward", {block, 7, 28}},
+                                       {"Tensor.to.0.backward", gradient}});
+  EXPECT_FALSE(parted(one, two).has_value());
+  EXPECT_EQ(all_.size(), 2u);
+}
+
 // Without construct.json and taps nobody knows where a call is made.
 TEST_F(CompareFunctions, CallsOfNoKnownPlaceArePairedByWhatTheyGive) {
   const auto dumped = [&](const char* name, const std::vector<double>& norms) {

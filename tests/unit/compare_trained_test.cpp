@@ -165,5 +165,68 @@ TEST_F(CompareTrained, AnElementThatNoUpdateCanHaveMovedIsFound) {
   }
 }
 
+// A module with a bias that one step has made, of 0, and the function that takes it, in the second
+// step. The sign of some elements' gradients is rounding, and other elements of it in the two runs.
+class CompareTakenBias : public ::testing::Test {
+ protected:
+  static constexpr int kBias = 64;
+  static std::vector<float> bias(int other_sign, float scale = 1) {
+    std::vector<float> all;
+    for (int i = 0; i < kBias; ++i) all.push_back((i % 2 == 0 ? 1e-3F : -1e-3F) * scale);
+    all[static_cast<std::size_t>(other_sign)] *= -1;
+    return all;
+  }
+  static Json record(const std::vector<float>& values, const char* file) {
+    Json r = record_of(values, "torch.float32");
+    r["shape"] = {kBias}, r["data_name"] = file;
+    return r;
+  }
+  // `taken`: what the function takes as its bias.
+  void put(const std::string& name, bool is_ours, const std::vector<float>& own,
+           const std::vector<float>& taken) {
+    const Path folder = folder_ / name / "step1" / "rank";
+    make_folder(folder / "dump_tensor_data");
+    for (const auto& [file, values] : {std::pair("own.npy", &own), std::pair("taken.npy", &taken)})
+      write_npy(folder / "dump_tensor_data" / file,
+                {DType::F32, {kBias}, std::as_bytes(std::span(*values))});
+    Json update = record_of(own, "torch.float32");
+    update["shape"] = {kBias};
+    const std::string call = is_ours ? "Torch.linear.0.forward" : "Functional.linear.0.forward";
+    const Json data = {{call,
+                        {{"input_args", {tensor({8, 64}, 3), record(taken, "taken.npy")}},
+                         {"input_kwargs", Json::object()},
+                         {"output", Json::array({tensor({8, 64}, 5)})}}},
+                       {"Module.fc.Linear.forward.0",
+                        {{"input_args", Json::array({tensor({8, 64}, 3)})},
+                         {"output", Json::array({tensor({8, 64}, 5)})},
+                         {"parameters", {{"bias", record(own, "own.npy")}}}}},
+                       {"Module.fc.Linear.parameters_update.0", {{"bias", Json::array({update})}}}};
+    Json dump = {{"task", "tensor"}, {"data", data}};
+    if (is_ours) dump["taps"] = {{call, {"fc/linear#0"}}};
+    TemporaryFolder::put(folder / "dump.json", dump.dump());
+    TemporaryFolder::put(folder / "construct.json",
+                         Json{{call, "Module.fc.Linear.forward.0"}}.dump());
+  }
+  std::string compared() {
+    return compare_runs({folder_ / "ours", folder_ / "theirs", folder_ / "out", {}}).at(0).sentence;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(CompareTakenBias, HasTheLimitOfTheParameter) {
+  put("ours", true, bias(4), bias(4));
+  put("theirs", false, bias(9), bias(9));
+  const std::string said = compared();
+  EXPECT_NE(said.find("no divergence: 7 tensors"), std::string::npos) << said;
+}
+
+TEST_F(CompareTakenBias, AnotherValueInItsPlaceIsFound) {
+  put("ours", true, bias(4), bias(4, 1.5F));
+  put("theirs", false, bias(9), bias(9));
+  const std::string said = compared();
+  EXPECT_NE(said.find("what fc/linear#0 takes (1) is off"), std::string::npos) << said;
+}
+
 }  // namespace
 }  // namespace aloft::compare

@@ -19,7 +19,8 @@ namespace {
 constexpr double kFedAlike = 0.02;
 // And what calls give that may be the same is not further apart than that.
 constexpr double kGivenAlike = 0.25;
-// Of calls that give nearly the same those with one number are taken first.
+// Of calls that give nearly the same those with one number are taken first, unless one of them has
+// another that gives the same, or is much nearer.
 constexpr double kSameNumber = 0.05;
 // What is the same, beside what is not.
 constexpr double kMuchNearer = 0.1;
@@ -97,10 +98,22 @@ void take_given_alike(Calls& npu, Calls& bench, Found& pairs) {
   const std::size_t width = bench.size() + 1;
   if ((npu.size() + 1) * width > kLargestTable) return;
   std::vector<double> alike(npu.size() * width, 0), most((npu.size() + 1) * width, 0);
+  std::vector<double> ours(npu.size(), 0), theirs(bench.size(), 0);  // the most of each call
+  for (std::size_t i = 0; i < npu.size(); ++i)
+    for (std::size_t j = 0; j < bench.size(); ++j) {
+      const double own = alike[i * width + j] = likeness(*npu[i], *bench[j]);
+      ours[i] = std::max(ours[i], own), theirs[j] = std::max(theirs[j], own);
+    }
+  constexpr double kSure = 1 - kFedAlike / kGivenAlike;
+  const auto is_near = [](double own, double nearest) {
+    return nearest < kSure || kMuchNearer * (1 - own) <= 1 - nearest;
+  };
   for (std::size_t i = npu.size(); i-- > 0;)
     for (std::size_t j = bench.size(); j-- > 0;) {
-      double& own = alike[i * width + j] = likeness(*npu[i], *bench[j]);
-      if (own > 0 && npu[i]->number() == bench[j]->number()) own += kSameNumber;
+      double& own = alike[i * width + j];
+      if (own > 0 && npu[i]->number() == bench[j]->number() && is_near(own, ours[i]) &&
+          is_near(own, theirs[j]))
+        own += kSameNumber;
       most[i * width + j] = std::max({most[(i + 1) * width + j], most[i * width + j + 1],
                                       own > 0 ? own + most[(i + 1) * width + j + 1] : 0});
     }
@@ -140,6 +153,16 @@ void take_by_neighbours(const Calls& npu, Calls& bench, Found& pairs) {
 }
 
 }  // namespace
+
+bool hand_on_others(const Entry& a, const Entry& b) {
+  // Gradients may be those of a scaled loss.
+  if (a.direction != Direction::Forward || !moves_values(a) || !moves_values(b)) return false;
+  const auto ours = floats_of(a, Part::Input), theirs = floats_of(b, Part::Input);
+  if (ours.size() != 1 || theirs.size() != 1) return false;
+  const double elements = given_elements(a);
+  return ours[0]->elements() == elements && theirs[0]->elements() == elements &&
+         apart(*ours[0], *theirs[0]) > kGivenAlike;
+}
 
 double given_elements(const Entry& call) {
   double most = -1;

@@ -25,6 +25,10 @@ CallPairs pair_alike(Calls npu, Calls bench);
 // either order, a gate before or behind what it lets through.
 void exchange_alike(CallPairs& pairs, const Calls& npu, const Calls& bench);
 
+// Whether two calls, which hand on all that they take and compute nothing, hand on other values: a
+// cast of positions and one of hidden states that are as many are not one call, if both run alone.
+bool hand_on_others(const Entry& a, const Entry& b);
+
 // How many elements a call gives: of its largest result; -1 where it has no record of one.
 double given_elements(const Entry& call);
 

@@ -15,6 +15,7 @@
 #include "observe/compare/repeated.h"
 #include "observe/compare/small_loss.h"
 #include "observe/compare/stored_update.h"
+#include "observe/compare/taken_parameters.h"
 #include "observe/compare/type_class.h"
 #include "types/float_step.h"
 
@@ -126,6 +127,7 @@ class Judge {
       : elements_of_(elements_of),
         circumstances_(circumstances),
         sizes_(common_sizes(pairs)),
+        taken_parameters_(pairs),
         small_loss_(circumstances.loss) {
     if (circumstances.drift) noise_.add_drift(circumstances.drift->typical());
     bool both_have_gradients = false;
@@ -254,6 +256,7 @@ class Judge {
     double size = 0;  // as the call's results may follow it
     double factor = 1;
     double small = 0;  // of what is allowed, that for having few digits
+    bool is_parameter = false;
   };
 
   // What is off by no more than is allowed: so much what is computed of it may be.
@@ -264,7 +267,7 @@ class Judge {
       if (d.size > d.allowed - judged.small)
         small_[m.entry] = std::max(small_[m.entry], judged.size);
     }
-    if (r.npu->part != Part::Parameter && r.npu->part != Part::Update)
+    if (!judged.is_parameter && r.npu->part != Part::Update)
       seen_ = std::max(seen_, std::min(d.size, noise_.most()));
   }
   // What a call takes in the backward pass may come from what the module around it takes, by a
@@ -332,12 +335,17 @@ class Judge {
     if (!d) return std::nullopt;
     Judged judged{*std::move(d), 0, factor};
     judged.size = judged.difference.size;
-    const bool is_whole = r.npu->part == Part::Parameter && is_float(*r.npu) && r.has_same_size();
+    // Of a function that takes a parameter the two are one value, which has one limit.
+    const TakenParameter taken = taken_parameters_.of(*m.entry, r);
+    judged.is_parameter = taken.parameter || r.npu->part == Part::Parameter;
+    const bool is_whole = judged.is_parameter && is_float(*r.npu) && r.has_same_size();
     if (const ElementFigures* const e = is_whole ? elements(r) : nullptr) {
-      judged.difference = of_parameter(m, r, *e);
+      judged.difference = taken.parameter ? of_parameter(taken, *e, typical(inputs))
+                                          : of_parameter({m.entry->npu, r.npu}, *e, stored(m, r));
       judged.size = e->relative_distance;
     } else if (is_float(*r.npu)) {
       judged.difference.allowed = allowed(m, r, inputs);
+      if (taken.parameter) judged.difference.allowed += drift_of(taken);
       if (r.npu->part != Part::Parameter && r.npu->part != Part::Update)
         judged.small = of_few_digits(m, r, judged, natural_size(*m.entry, r));
       judged.difference.allowed += judged.small;
@@ -452,10 +460,10 @@ class Judge {
 
   // That of its figures which is the most times over what training may have done to it: few
   // elements may be far apart, and most of them not.
-  Difference of_parameter(const Moment& m, const RecordPair& r, const ElementFigures& e) const {
+  // `least`: what is allowed without it.
+  Difference of_parameter(const TakenParameter& of, const ElementFigures& e, double least) const {
     const Drift* const drift = circumstances_.drift;
-    const Drift::Limits limits = drift ? drift->limits(*m.entry->npu, *r.npu) : Drift::Limits();
-    const double least = stored(m, r);
+    const Drift::Limits limits = drift ? drift->limits(*of.entry, *of.parameter) : Drift::Limits();
     const Difference all[] = {{e.relative_distance, least + limits.length, "the elements"},
                               {e.relative_worst, least + limits.element, "an element"},
                               {e.relative_typical, least + limits.typical, "a typical element"}};
@@ -463,10 +471,11 @@ class Judge {
                                      [](const Difference& d) { return d.size / d.allowed; });
   }
 
+  double drift_of(const TakenParameter& p) const {
+    return circumstances_.drift ? circumstances_.drift->of(*p.entry, *p.parameter) : 0;
+  }
   double allowed(const Moment& m, const RecordPair& r, double inputs) const {
-    const Drift* const drift = circumstances_.drift;
-    if (r.npu->part == Part::Parameter)
-      return stored(m, r) + (drift ? drift->of(*m.entry->npu, *r.npu) : 0);
+    if (r.npu->part == Part::Parameter) return stored(m, r) + drift_of({m.entry->npu, r.npu});
     if (r.npu->part == Part::Update)
       return allowed_update(r) +
              stored_update(r, other_direction(*m.entry->bench, Direction::Forward));
@@ -516,7 +525,8 @@ class Judge {
   std::vector<const Entry*> without_updates_;              // what bench alone has
   std::map<std::pair<std::string, Direction>, const EntryPair*> of_npu_;  // by its own path
   bool has_gradients_ = false, has_updates_ = false;                      // both runs
-  std::set<double> sizes_;                     // of what both have in the forward pass
+  std::set<double> sizes_;  // of what both have in the forward pass
+  TakenParameters taken_parameters_;
   std::map<const EntryPair*, double> inputs_;  // what the inputs of calls are off
   std::map<const EntryPair*, double> small_;   // ... because of the few digits of small numbers
   Noise noise_;

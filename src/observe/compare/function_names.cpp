@@ -1,5 +1,7 @@
 #include "observe/compare/function_names.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <string_view>
 
@@ -9,6 +11,14 @@
 namespace aloft::compare {
 
 namespace {
+
+// What moves values, or their types, and computes nothing.
+constexpr std::string_view kMoves[] = {
+    "__getitem__", "broadcast_to", "cast",   "chunk",       "clone",      "concat",   "cat",
+    "contiguous",  "detach",       "expand", "expand_as",   "flatten",    "float",    "permute",
+    "reshape",     "slice",        "split",  "squeeze",     "stack",      "swapaxes", "transpose",
+    "to",          "type_as",      "unbind", "unflatten",   "unsqueeze",  "view",     "view_as",
+    "bfloat16",    "half",         "t",      "__setitem__", "empty_like", "arange"};
 
 // "add" of "__add__" and of "add_", which writes in place.
 std::string bare(std::string name) {
@@ -37,6 +47,10 @@ bool commutes(const Entry& call) {
   if (call.is_module) return false;
   const std::string name = plain_function(call);
   return name == "add" || name == "mul" || name == "maximum" || name == "minimum";
+}
+
+bool moves_values(const Entry& call) {
+  return std::ranges::find(kMoves, call.kind) != std::end(kMoves);
 }
 
 }  // namespace aloft::compare

@@ -13,4 +13,7 @@ std::string plain_function(const Entry& call);
 // Whether its two operands may stand in either order: a sum, a product of elements.
 bool commutes(const Entry& call);
 
+// Whether it moves values, or their types, and computes nothing.
+bool moves_values(const Entry& call);
+
 }  // namespace aloft::compare

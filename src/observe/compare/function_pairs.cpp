@@ -4,11 +4,13 @@
 #include <optional>
 #include <set>
 #include <string_view>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "observe/compare/alike_calls.h"
 #include "observe/compare/function_names.h"
+#include "observe/compare/last_micro_batch.h"
+#include "observe/compare/regrouped_sums.h"
 
 namespace aloft::compare {
 
@@ -27,19 +29,31 @@ Calls calls_in(const DumpFile& dump, Direction direction) {
   return calls;
 }
 
-// Where a call is made and what it does: of the calls of two runs the same are looked for among
-// those with the same.
-using Class = std::tuple<std::string, std::string, double>;
+using Regrouped = std::set<const Entry*>;
+
+// Pairs sums of the same terms in another order, and leaves neither these nor their parts.
+void take_regrouped(Calls& npu, Calls& bench, PartnerOf& partners, Regrouped& regrouped) {
+  const RegroupedSums sums = regrouped_sums(npu, bench);
+  std::set<const Entry*> done = sums.inner;
+  for (const auto& [a, b] : sums.pairs) {
+    partners[a] = b;
+    regrouped.insert(a);
+    done.insert({a, b});
+  }
+  for (Calls* const calls : {&npu, &bench})
+    std::erase_if(*calls, [&](const Entry* e) { return done.contains(e); });
+}
 
 // Pairs the calls of each class, and then, among those that are left of a place and name, those of
 // other sizes, where both runs have as many.
-void pair_classes(const std::map<Class, std::pair<Calls, Calls>>& classes, PartnerOf& partners) {
+void pair_classes(CallClasses classes, PartnerOf& partners, Regrouped& regrouped) {
   std::map<std::pair<std::string, std::string>, std::pair<Calls, Calls>> left;
-  for (const auto& [of, calls] : classes) {
+  for (auto& [of, calls] : classes) {
+    take_regrouped(calls.first, calls.second, partners, regrouped);
     std::map<const Entry*, const Entry*> own;
     for (const auto& [a, b] : pair_alike(calls.first, calls.second)) {
-      partners[a] = b;
       own[a] = b, own[b] = a;
+      if (!hand_on_others(*a, *b)) partners[a] = b;
     }
     auto& [ours, theirs] = left[{std::get<0>(of), std::get<1>(of)}];
     for (const Entry* e : calls.first)
@@ -86,15 +100,37 @@ bool are_ops(const Calls& calls) {
   return std::ranges::any_of(calls, [](const Entry* e) { return !e->tap.empty(); });
 }
 
-void pair_by_name(const Calls& ours, const Calls& theirs, PartnerOf& partners) {
-  std::map<Class, std::pair<Calls, Calls>> classes;
+void pair_by_name(const Calls& ours, const Calls& theirs, std::int64_t micro_batches,
+                  PartnerOf& partners, Regrouped& regrouped) {
+  CallClasses classes;
   for (const Entry* e : ours) classes[{"", e->path, given_elements(*e)}].first.push_back(e);
   for (const Entry* e : theirs) classes[{"", e->path, given_elements(*e)}].second.push_back(e);
-  pair_classes(classes, partners);
+  keep_last_micro_batch(classes, micro_batches);
+  pair_classes(std::move(classes), partners, regrouped);
+}
+
+// Such sums, whoever makes them.
+void take_regrouped_everywhere(Calls& ours, Calls& theirs, PartnerOf& partners,
+                               Regrouped& regrouped) {
+  std::map<std::pair<std::string, double>, std::pair<Calls, Calls>> classes;
+  const auto of = [&](const Entry* e) -> auto& {
+    return classes[{plain_function(*e), given_elements(*e)}];
+  };
+  for (const Entry* e : ours) of(e).first.push_back(e);
+  for (const Entry* e : theirs) of(e).second.push_back(e);
+  std::set<const Entry*> left;
+  for (auto& [name, calls] : classes) {
+    take_regrouped(calls.first, calls.second, partners, regrouped);
+    left.insert(calls.first.begin(), calls.first.end());
+    left.insert(calls.second.begin(), calls.second.end());
+  }
+  for (Calls* const calls : {&ours, &theirs})
+    std::erase_if(*calls, [&](const Entry* e) { return !left.contains(e); });
 }
 
 // The longest rows of calls that do the same, in the same order.
-void pair_rows(const Calls& ours, const Calls& theirs, PartnerOf& partners) {
+void pair_rows(Calls ours, Calls theirs, PartnerOf& partners, Regrouped& regrouped) {
+  take_regrouped_everywhere(ours, theirs, partners, regrouped);
   struct Call {
     std::string name;
     double elements;
@@ -142,6 +178,7 @@ void pair_rows(const Calls& ours, const Calls& theirs, PartnerOf& partners) {
     if (!taken.contains(theirs[j])) alike[{b[j].name, b[j].elements}].bench.push_back(theirs[j]);
   for (auto& [name, of] : alike) {
     exchange_alike(of.pairs, of.npu, of.bench);
+    std::erase_if(of.pairs, [](const auto& p) { return hand_on_others(*p.first, *p.second); });
     partners.insert(of.pairs.begin(), of.pairs.end());
   }
 }
@@ -187,6 +224,22 @@ void pair_scores(const Calls& ours, const Calls& theirs, PartnerOf& partners) {
   }
 }
 
+// Of functions whose calls are no pair in the forward pass, their gradients are none.
+void drop_gradients_of_others(const Calls& npu, const Calls& bench, PartnerOf& partners) {
+  const auto stem = [](const Entry* e) { return e->path + "." + std::to_string(e->call); };
+  std::map<std::string, const Entry*> ours, theirs;
+  for (const Entry* e : npu) ours.emplace(stem(e), e);
+  for (const Entry* e : bench) theirs.emplace(stem(e), e);
+  std::erase_if(partners, [&](const auto& pair) {
+    const auto& [n, b] = pair;
+    // Ops of a backward pass are no gradients of calls, and have numbers of their own.
+    if (n->direction != Direction::Backward || !n->tap.empty() || !b->tap.empty()) return false;
+    const auto one = ours.find(stem(n)), other = theirs.find(stem(b));
+    return one != ours.end() && other != theirs.end() &&
+           hand_on_others(*one->second, *other->second);
+  });
+}
+
 }  // namespace
 
 FunctionPairs::FunctionPairs(const DumpFile& npu, const DumpFile& bench, const Names& modules) {
@@ -195,17 +248,20 @@ FunctionPairs::FunctionPairs(const DumpFile& npu, const DumpFile& bench, const N
   std::map<std::string_view, const Entry*> named;
   for (const Entry& b : bench.entries)
     if (!b.is_module) named.emplace(b.name, &b);
+  const std::int64_t micro_batches =
+      std::max(npu.training.micro_batches, bench.training.micro_batches);
   for (const Direction direction : {Direction::Forward, Direction::Backward}) {
     const Calls ours = calls_in(npu, direction), theirs = calls_in(bench, direction);
     if (direction == Direction::Backward && are_ops(ours) != are_ops(theirs)) continue;
     if (know_their_homes(ours) && know_their_homes(theirs)) {
-      std::map<Class, std::pair<Calls, Calls>> classes;
+      CallClasses classes;
       const auto class_of = [](const Entry* e, const Names& names) {
-        return Class{home_of(*e, names).value_or(""), plain_function(*e), given_elements(*e)};
+        return CallClass{home_of(*e, names).value_or(""), plain_function(*e), given_elements(*e)};
       };
       for (const Entry* e : ours) classes[class_of(e, modules)].first.push_back(e);
       for (const Entry* e : theirs) classes[class_of(e, same)].second.push_back(e);
-      pair_classes(classes, partners_);
+      keep_last_micro_batch(classes, micro_batches);
+      pair_classes(std::move(classes), partners_, regrouped_);
       if (direction == Direction::Forward) pair_scores(ours, theirs, partners_);
       continue;
     }
@@ -213,10 +269,12 @@ FunctionPairs::FunctionPairs(const DumpFile& npu, const DumpFile& bench, const N
         std::ranges::count_if(ours, [&](auto* e) { return named.contains(e->name); });
     const bool is_named_alike = 2 * static_cast<std::size_t>(known) >= ours.size();
     if (is_named_alike || ours.size() * theirs.size() > kLargestTable)
-      pair_by_name(ours, theirs, partners_);
+      pair_by_name(ours, theirs, micro_batches, partners_, regrouped_);
     else
-      pair_rows(ours, theirs, partners_);
+      pair_rows(ours, theirs, partners_, regrouped_);
   }
+  drop_gradients_of_others(calls_in(npu, Direction::Forward), calls_in(bench, Direction::Forward),
+                           partners_);
 }
 
 const Entry* FunctionPairs::partner_of(const Entry& npu) const {

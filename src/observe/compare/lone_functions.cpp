@@ -4,23 +4,12 @@
 #include <functional>
 #include <map>
 #include <set>
-#include <string_view>
 
 #include "observe/compare/function_names.h"
 
 namespace aloft::compare {
 
 namespace {
-
-// What moves values, or their types, and computes nothing.
-constexpr std::string_view kMoves[] = {
-    "__getitem__", "broadcast_to", "cast",   "chunk",       "clone",      "concat",   "cat",
-    "contiguous",  "detach",       "expand", "expand_as",   "flatten",    "float",    "permute",
-    "reshape",     "slice",        "split",  "squeeze",     "stack",      "swapaxes", "transpose",
-    "to",          "type_as",      "unbind", "unflatten",   "unsqueeze",  "view",     "view_as",
-    "bfloat16",    "half",         "t",      "__setitem__", "empty_like", "arange"};
-
-bool moves(const Entry& e) { return std::ranges::find(kMoves, e.kind) != std::end(kMoves); }
 
 bool is_function(const Entry& e) { return !e.is_module && e.direction == Direction::Forward; }
 
@@ -37,7 +26,7 @@ using IsThere = std::function<bool(const Entry&)>;
 Calls calls_of(const DumpFile& dump, const IsThere& is_there) {
   Calls calls;
   for (const Entry& e : dump.entries)
-    if (is_function(e) && !moves(e) && gives_floats(e) && is_there(e)) calls.push_back(&e);
+    if (is_function(e) && !moves_values(e) && gives_floats(e) && is_there(e)) calls.push_back(&e);
   return calls;
 }
 

@@ -135,14 +135,17 @@ void exchange_operands(const Entry& npu, std::vector<RecordPair>& pairs) {
 }
 
 // Pairs the records of two calls: those of the map as it says, named ones by name, tensors of one
-// kind in order, others by their place.
+// kind in order, others by their place. `without_inputs`: what they take belongs together only
+// where the map says so.
 std::vector<RecordPair> pair_records(const Entry& npu, const Entry& bench,
-                                     const MappedValues& mapped, std::string_view by) {
+                                     const MappedValues& mapped, std::string_view by,
+                                     bool without_inputs = false) {
   std::vector<RecordPair> pairs;
   std::set<const Record*> taken = mapped.targets();
   const auto pair_first = [&](RecordPair& pair, std::string_view by, const auto& fits) {
     if (pair.bench) return;
     if (is_operand(npu, bench, *pair.npu)) return;
+    if (without_inputs && pair.npu->part == Part::Input) return;
     for (const Record& b : bench.records) {
       if (b.part != pair.npu->part || taken.contains(&b) || !fits(*pair.npu, b)) continue;
       pair.bench = &b;
@@ -180,7 +183,7 @@ std::vector<RecordPair> pair_records(const Entry& npu, const Entry& bench,
     pair_first(p, by, [&](const Record& n, const Record& b) {
       return is_one_call && n.part == Part::Output && n.own == b.own && n.is_tensor && b.is_tensor;
     });
-  if (is_of_ops(npu, bench)) pair_operands(npu, bench, pairs, taken);
+  if (is_of_ops(npu, bench) && !without_inputs) pair_operands(npu, bench, pairs, taken);
   if (commutes(npu)) exchange_operands(npu, pairs);
   for (const Record& b : bench.records)
     if (!taken.contains(&b)) pairs.push_back({nullptr, &b});
@@ -355,7 +358,8 @@ Pairs pair_dumps(const DumpFile& npu, const DumpFile& bench, const NameMap& map)
     }
     EntryPair pair{&n, partner, {}};
     if (partner)
-      pair.records = pair_records(n, *partner, mapped, how_matched(n, *partner, mapped, said));
+      pair.records = pair_records(n, *partner, mapped, how_matched(n, *partner, mapped, said),
+                                  functions.takes_other_parts(n));
     else
       for (const Record& r : n.records) pair.records.push_back({&r, nullptr});
     pairs.entries.push_back(std::move(pair));
