@@ -142,8 +142,10 @@ class Judge {
       if (has_updates_ && b->direction == Direction::ParametersUpdate)
         without_updates_.push_back(b);
     if (!both_have_gradients) return;
+    // Sums that come before the step's have no partner, and need none (running_sums.h).
     for (const Entry* b : pairs.only_bench)
-      if (b->direction == Direction::ParametersGrad) without_gradients_[key_of(b->path, 0)] = b;
+      if (b->direction == Direction::ParametersGrad && !last_.contains({b->path, b->direction}))
+        without_gradients_[key_of(b->path, 0)] = b;
     has_gradients_ = true;
   }
 
