@@ -15,6 +15,7 @@
 #include "observe/compare/repeated.h"
 #include "observe/compare/small_loss.h"
 #include "observe/compare/stored_update.h"
+#include "observe/compare/tied_parameters.h"
 #include "observe/compare/type_class.h"
 #include "types/float_step.h"
 
@@ -126,6 +127,7 @@ class Judge {
       : elements_of_(elements_of),
         circumstances_(circumstances),
         sizes_(common_sizes(pairs)),
+        tied_(pairs),
         small_loss_(circumstances.loss) {
     if (circumstances.drift) noise_.add_drift(circumstances.drift->typical());
     bool both_have_gradients = false;
@@ -194,11 +196,11 @@ class Judge {
     for (const auto& [key, entry] : without_gradients_)
       if (const EntryPair* const forward = other_direction(*entry, Direction::Forward))
         for (const Record& b : entry->records)
-          all.push_back({{forward, true}, {nullptr, &b}, {kInfinite, 0, "the gradient"}});
+          add_missing({forward, true}, *entry, {nullptr, &b}, all);
     for (const Entry* entry : without_updates_)
       if (const EntryPair* const forward = other_direction(*entry, Direction::Forward))
         for (const Record& b : entry->records)
-          all.push_back({{forward, true}, {nullptr, &b}, {kInfinite, 0, "the update"}});
+          add_missing({forward, true}, *entry, {nullptr, &b}, all);
   }
 
   // Of what was computed last.
@@ -410,10 +412,13 @@ class Judge {
     return last == last_.end() ? nullptr : last->second;
   }
 
-  // Of a gradient or an update that one run alone has.
-  static Difference missing(const Entry& e) {
+  // Of a gradient or an update that one run alone has, in `e`: unless it has a partner there under
+  // another name of its parameter.
+  void add_missing(const Moment& m, const Entry& e, const RecordPair& r,
+                   std::vector<Compared>& all) const {
+    if (tied_.is_told_elsewhere(e.path, r.npu ? *r.npu : *r.bench, r.npu != nullptr)) return;
     const bool is_update = e.direction == Direction::ParametersUpdate;
-    return {kInfinite, 0, is_update ? "the update" : "the gradient"};
+    all.push_back({m, r, {kInfinite, 0, is_update ? "the update" : "the gradient"}});
   }
   bool may_lack(const Entry& e) const {
     if (e.direction == Direction::ParametersUpdate) return has_updates_;
@@ -431,19 +436,18 @@ class Judge {
       if (std::ranges::any_of(forward->second->records, [&](const RecordPair& r) {
             return r.npu && r.bench && r.npu->part == Part::Parameter && r.npu->own == n.own;
           }))
-        all.push_back({m, {&n, nullptr}, missing(e)});
+        add_missing(m, e, {&n, nullptr}, all);
   }
 
   // Gradients and updates of parameters that one run alone has.
   void look_for_missing(const Moment& m, std::vector<Compared>& all) {
     if (may_lack(*m.entry->npu))
       for (const RecordPair& r : m.entry->records)
-        if (!r.npu || !r.bench) all.push_back({m, r, missing(*m.entry->npu)});
+        if (!r.npu || !r.bench) add_missing(m, r.npu ? *m.entry->npu : *m.entry->bench, r, all);
     if (!has_gradients_ || m.entry->npu->direction != Direction::Backward) return;
     const auto it = without_gradients_.find(key_of(m.entry->bench->path, m.entry->bench->call));
     if (it == without_gradients_.end()) return;
-    for (const Record& b : it->second->records)
-      all.push_back({m, {nullptr, &b}, missing(*it->second)});
+    for (const Record& b : it->second->records) add_missing(m, *it->second, {nullptr, &b}, all);
     without_gradients_.erase(it);
   }
 
@@ -518,7 +522,8 @@ class Judge {
   std::vector<const Entry*> without_updates_;              // what bench alone has
   std::map<std::pair<std::string, Direction>, const EntryPair*> of_npu_;  // by its own path
   bool has_gradients_ = false, has_updates_ = false;                      // both runs
-  std::set<double> sizes_;                     // of what both have in the forward pass
+  std::set<double> sizes_;  // of what both have in the forward pass
+  const TiedParameters tied_;
   std::map<const EntryPair*, double> inputs_;  // what the inputs of calls are off
   std::map<const EntryPair*, double> small_;   // ... because of the few digits of small numbers
   Noise noise_;
