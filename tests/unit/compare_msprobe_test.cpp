@@ -131,5 +131,68 @@ TEST_F(CompareMsprobe, ATiedGradientMayStandUnderBothNames) {
   expect_part(run(0, 0, 0), run(0, 0, 5), "the gradient of o.weight ");  // nothing says it
 }
 
+// A linear function of a batch of rows of positions, and one that makes it larger behind that.
+Json functions(std::vector<Json> of_last, std::vector<Json> of_first) {
+  Json w = tensor({16, 8}, 1), v = tensor({8, 16}, 1);
+  const Json x = tensor({4, 5, 8}, 3), h = tensor({4, 5, 16}, 4), y = tensor({4, 5, 8}, 5);
+  const auto call = [](Json a, Json b, Json out) {
+    Json f = forward(std::move(a), std::move(out));
+    f["input_args"].push_back(std::move(b));
+    return f;
+  };
+  return {{"Functional.linear.0.forward", call(x, w, h)},
+          {"Functional.linear.1.forward", call(h, v, y)},
+          {"Functional.linear.1.backward",
+           {{"input", list(tensor({4, 5, 8}, 2))}, {"output", of_last}}},
+          {"Functional.linear.0.backward",
+           {{"input", list(tensor({4, 5, 16}, 6))}, {"output", of_first}}}};
+}
+
+TEST_F(CompareMsprobe, GradientsOfAFunctionsLastStepAreNotItsArguments) {
+  // As large as what another call gives in the other run.
+  const Json ours = functions({tensor({4, 5, 16}, 6)}, {tensor({4, 5, 8}, 7)});
+  expect_agree(ours, functions({tensor({20, 8}, 2)}, {tensor({20, 16}, 6)}),
+               "; of 2 more tensors there is nothing in both dumps to compare");
+  // The last step adds a bias: there is none of the weight.
+  expect_agree(ours, functions({tensor({4, 5, 16}, 2)}, {tensor({4, 5, 8}, 6)}));
+  // A gradient for each: these are the arguments'.
+  const Json weight = tensor({16, 8}, 9), other = tensor({8, 16}, 9);
+  const auto whole = [&](double x) {
+    return functions({tensor({4, 5, 16}, 6), other}, {tensor({4, 5, 8}, x), weight});
+  };
+  expect_agree(whole(7), whole(7), "no divergence: 12 tensors");
+  expect_part(whole(7), whole(8), "the gradient of what Functional.linear takes (0) is off");
+}
+
+TEST_F(CompareMsprobe, AFunctionInPlaceMayHandOnItsGradient) {
+  const auto run = [](double given) {
+    const Json x = tensor({4, 8}, 3);
+    return Json{{"Functional.relu.0.forward", forward(x, x)},
+                {"Functional.relu.0.backward",
+                 {{"input", list(tensor({4, 8}, 2))}, {"output", list(tensor({4, 8}, given))}}}};
+  };
+  expect_agree(run(1), run(2), "; of 1 more tensors");
+  expect_agree(run(1), run(1), "no divergence: 4 tensors");
+  expect_part(run(1), run(1.5), "the gradient of what Functional.relu takes (0)");
+}
+
+// Attention of a tensor to itself has one gradient, the sum, or one for each place.
+TEST_F(CompareMsprobe, ATensorThatIsTakenSeveralTimesHasAGradientForEachPlace) {
+  const auto run = [](std::vector<double> taken, std::vector<double> gradients) {
+    Json call = forward(tensor({4, 8}, taken[0]), tensor({4, 8}, 5)), given = Json::array();
+    for (std::size_t i = 1; i < taken.size(); ++i)
+      call["input_args"].push_back(tensor({4, 8}, taken[i]));
+    for (const double g : gradients) given.push_back(tensor({4, 8}, g));
+    return Json{
+        {"Module.a.Attention.forward.0", call},
+        {"Module.a.Attention.backward.0", {{"input", list(tensor({4, 8}, 2))}, {"output", given}}}};
+  };
+  expect_agree(run({3, 3, 3}, {9}), run({3, 3, 3}, {1, 4, 8}), "5 of 7 tensors were compared");
+  expect_agree(run({3, 4, 4}, {1, 9}), run({3, 4, 4}, {1, 4, 8}));
+  // What is taken once, and as many gradients on either side, are compared.
+  expect_part(run({3, 4, 4}, {2, 9}), run({3, 4, 4}, {1, 4, 8}), "what a takes (0)");
+  expect_part(run({3, 3, 3}, {1, 4, 9}), run({3, 3, 3}, {1, 4, 8}), "what a takes (2)");
+}
+
 }  // namespace
 }  // namespace aloft::compare

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "observe/compare/masks.h"
+#include "observe/compare/msprobe_gradients.h"
 #include "observe/compare/noise.h"
 #include "observe/compare/operand_pairs.h"
 #include "observe/compare/overflowed_norm.h"
@@ -173,6 +174,8 @@ class Judge {
       if (!r.npu || !r.bench) continue;
       const bool is_given = r.npu->part != Part::Input && r.npu->part != Part::Parameter;
       if (is_op ? !m.gives : is_given != m.gives) continue;
+      if (are_other_gradients(*m.entry, other_direction(*m.entry->bench, Direction::Forward), r))
+        continue;
       const double factor = factor_of(*m.entry, r);
       const double taken = has_own_inputs ? std::max(inputs, taken_around(m)) : seen_;
       auto judged = judge(m, r, factor, taken);
@@ -182,6 +185,7 @@ class Judge {
       if (judged->difference.is_more() && factor != 1 && may_be_no_gradient(*m.entry))
         if (auto as_it_is = judge(m, r, 1, taken); as_it_is && !as_it_is->difference.is_more())
           judged = std::move(as_it_is);
+      if (judged->difference.is_more() && hands_on_gradient(*m.entry, r)) continue;
       if (!judged->difference.is_more()) note(m, r, *judged);
       all.push_back({m, r, std::move(judged->difference), judged->factor,
                      r.npu->part == Part::Parameter && is_turned(r)});
