@@ -197,14 +197,12 @@ class Judge {
   // What has no gradient where nothing else of the backward pass is seen: a module that is left out
   // of it.
   void finish(std::vector<Compared>& all) const {
-    for (const auto& [key, entry] : without_gradients_)
-      if (const EntryPair* const forward = other_direction(*entry, Direction::Forward))
-        for (const Record& b : entry->records)
-          add_missing({forward, true}, *entry, {nullptr, &b}, all);
-    for (const Entry* entry : without_updates_)
-      if (const EntryPair* const forward = other_direction(*entry, Direction::Forward))
-        for (const Record& b : entry->records)
-          add_missing({forward, true}, *entry, {nullptr, &b}, all);
+    const auto add = [&](const Entry& e) {
+      if (const EntryPair* const forward = other_direction(e, Direction::Forward))
+        for (const Record& b : e.records) add_missing({forward, true}, e, {nullptr, &b}, all);
+    };
+    for (const auto& [key, entry] : without_gradients_) add(*entry);
+    for (const Entry* entry : without_updates_) add(*entry);
   }
 
   // Of what was computed last.
