@@ -103,6 +103,24 @@ TEST_F(CompareCoverage, FunctionsAreCountedWhereThereIsNothingElse) {
   expect(functions({"Torch.linear.0.forward"}), all, "");
 }
 
+// Of a parameter that a run lists, and of which it has no gradient or update.
+TEST_F(CompareCoverage, ATensorBesideNoneIsNotCompared) {
+  Json all = training();
+  const std::string update = name(1) + "parameters_update.0", sum = name(1) + "parameters_grad.0";
+  all[update] = {{"weight", Json::array({tensor({4, 4}, 1)})}};
+  for (const std::string& entry : {sum, update}) {
+    Json none = all;
+    none[entry] = {{"weight", Json::array({nullptr})}};
+    for (const auto& [npu, bench] : {std::pair(none, all), std::pair(all, none)}) {
+      const StepResult r = compare(npu, bench);
+      EXPECT_TRUE(r.sentence.starts_with("no divergence: 24 of 25 tensors were compared"))
+          << r.sentence;
+      EXPECT_EQ(r.lacks, "");
+    }
+    EXPECT_TRUE(compare(none, none).sentence.starts_with("no divergence: 24 tensors of"));
+  }
+}
+
 // Functions beside a dump of modules alone, and micro-batches of which one run has the last.
 TEST_F(CompareCoverage, WhatTheKindOfDumpExplainsIsNoGap) {
   const Json modules = training();

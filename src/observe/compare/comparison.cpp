@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "observe/compare/divided_loss.h"
 #include "observe/compare/dump_pairs.h"
+#include "observe/compare/gradient_factor.h"
 #include "observe/compare/results.h"
 #include "observe/compare/steps.h"
 #include "observe/compare/tensor_reader.h"
@@ -141,7 +142,7 @@ StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Request
   };
   before.drift.begin(c.npu, c.bench, dumps.number);
   const Training &ours = c.npu.training, &theirs = c.bench.training;
-  Circumstances known{theirs.gradient_factor() / ours.gradient_factor(), &before.drift, {}};
+  Circumstances known{gradient_factor(ours, theirs, c.pairs), &before.drift, {}};
   if (ours.loss && theirs.loss) known.loss = std::max(std::abs(*ours.loss), std::abs(*theirs.loss));
   double noise = 0, of_loss = 0;
   c.compared = compare_all(c.pairs, elements_of, known, &noise, &of_loss);

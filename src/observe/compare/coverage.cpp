@@ -116,10 +116,13 @@ Coverage coverage_of(const DumpFile& npu, const DumpFile& bench, const Pairs& pa
     if (!p.bench) continue;
     ours.pair(*p.npu), theirs.pair(*p.bench);
     if (!p.npu->is_module) ++functions, of_one_name += p.npu->name == p.bench->name;
-    if (!is_counted(*p.npu)) continue;
+    if (!is_counted(*p.npu) && p.npu->direction != Direction::ParametersUpdate) continue;
     for (const RecordPair& r : p.records) {
-      if (r.npu && !r.bench) npu_alone[kind_of(*p.npu)] += has_values(*r.npu);
-      if (r.bench && !r.npu) bench_alone[kind_of(*p.npu)] += has_values(*r.bench);
+      // A gradient, or an update, may be none in the one run: its name is there, and no tensor.
+      if (r.npu && !(r.bench && r.bench->is_tensor))
+        npu_alone[kind_of(*p.npu)] += has_values(*r.npu);
+      if (r.bench && !(r.npu && r.npu->is_tensor))
+        bench_alone[kind_of(*p.npu)] += has_values(*r.bench);
     }
   }
   const std::vector<const Entry*> npu_calls = ours.entries(), bench_calls = theirs.entries();

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "observe/compare/masks.h"
+#include "observe/compare/msprobe_gradients.h"
 #include "observe/compare/noise.h"
 #include "observe/compare/operand_pairs.h"
 #include "observe/compare/overflowed_norm.h"
@@ -16,6 +17,7 @@
 #include "observe/compare/small_loss.h"
 #include "observe/compare/stored_update.h"
 #include "observe/compare/taken_parameters.h"
+#include "observe/compare/tied_parameters.h"
 #include "observe/compare/type_class.h"
 #include "types/float_step.h"
 
@@ -128,6 +130,7 @@ class Judge {
         circumstances_(circumstances),
         sizes_(common_sizes(pairs)),
         taken_parameters_(pairs),
+        tied_(pairs),
         small_loss_(circumstances.loss) {
     if (circumstances.drift) noise_.add_drift(circumstances.drift->typical());
     bool both_have_gradients = false;
@@ -144,8 +147,10 @@ class Judge {
       if (has_updates_ && b->direction == Direction::ParametersUpdate)
         without_updates_.push_back(b);
     if (!both_have_gradients) return;
+    // Sums that come before the step's have no partner, and need none (running_sums.h).
     for (const Entry* b : pairs.only_bench)
-      if (b->direction == Direction::ParametersGrad) without_gradients_[key_of(b->path, 0)] = b;
+      if (b->direction == Direction::ParametersGrad && !last_.contains({b->path, b->direction}))
+        without_gradients_[key_of(b->path, 0)] = b;
     has_gradients_ = true;
   }
 
@@ -171,6 +176,8 @@ class Judge {
       if (!r.npu || !r.bench) continue;
       const bool is_given = r.npu->part != Part::Input && r.npu->part != Part::Parameter;
       if (is_op ? !m.gives : is_given != m.gives) continue;
+      if (are_other_gradients(*m.entry, other_direction(*m.entry->bench, Direction::Forward), r))
+        continue;
       const double factor = factor_of(*m.entry, r);
       const double taken = has_own_inputs ? std::max(inputs, taken_around(m)) : seen_;
       auto judged = judge(m, r, factor, taken);
@@ -180,6 +187,7 @@ class Judge {
       if (judged->difference.is_more() && factor != 1 && may_be_no_gradient(*m.entry))
         if (auto as_it_is = judge(m, r, 1, taken); as_it_is && !as_it_is->difference.is_more())
           judged = std::move(as_it_is);
+      if (judged->difference.is_more() && hands_on_gradient(*m.entry, r)) continue;
       if (!judged->difference.is_more()) note(m, r, *judged);
       all.push_back({m, r, std::move(judged->difference), judged->factor,
                      r.npu->part == Part::Parameter && is_turned(r)});
@@ -191,14 +199,12 @@ class Judge {
   // What has no gradient where nothing else of the backward pass is seen: a module that is left out
   // of it.
   void finish(std::vector<Compared>& all) const {
-    for (const auto& [key, entry] : without_gradients_)
-      if (const EntryPair* const forward = other_direction(*entry, Direction::Forward))
-        for (const Record& b : entry->records)
-          all.push_back({{forward, true}, {nullptr, &b}, {kInfinite, 0, "the gradient"}});
-    for (const Entry* entry : without_updates_)
-      if (const EntryPair* const forward = other_direction(*entry, Direction::Forward))
-        for (const Record& b : entry->records)
-          all.push_back({{forward, true}, {nullptr, &b}, {kInfinite, 0, "the update"}});
+    const auto add = [&](const Entry& e) {
+      if (const EntryPair* const forward = other_direction(e, Direction::Forward))
+        for (const Record& b : e.records) add_missing({forward, true}, e, {nullptr, &b}, all);
+    };
+    for (const auto& [key, entry] : without_gradients_) add(*entry);
+    for (const Entry* entry : without_updates_) add(*entry);
   }
 
   // Of what was computed last.
@@ -416,10 +422,13 @@ class Judge {
     return last == last_.end() ? nullptr : last->second;
   }
 
-  // Of a gradient or an update that one run alone has.
-  static Difference missing(const Entry& e) {
+  // Of a gradient or an update that one run alone has, in `e`: unless it has a partner there under
+  // another name of its parameter.
+  void add_missing(const Moment& m, const Entry& e, const RecordPair& r,
+                   std::vector<Compared>& all) const {
+    if (tied_.is_told_elsewhere(e.path, r.npu ? *r.npu : *r.bench, r.npu != nullptr)) return;
     const bool is_update = e.direction == Direction::ParametersUpdate;
-    return {kInfinite, 0, is_update ? "the update" : "the gradient"};
+    all.push_back({m, r, {kInfinite, 0, is_update ? "the update" : "the gradient"}});
   }
   bool may_lack(const Entry& e) const {
     if (e.direction == Direction::ParametersUpdate) return has_updates_;
@@ -437,19 +446,18 @@ class Judge {
       if (std::ranges::any_of(forward->second->records, [&](const RecordPair& r) {
             return r.npu && r.bench && r.npu->part == Part::Parameter && r.npu->own == n.own;
           }))
-        all.push_back({m, {&n, nullptr}, missing(e)});
+        add_missing(m, e, {&n, nullptr}, all);
   }
 
   // Gradients and updates of parameters that one run alone has.
   void look_for_missing(const Moment& m, std::vector<Compared>& all) {
     if (may_lack(*m.entry->npu))
       for (const RecordPair& r : m.entry->records)
-        if (!r.npu || !r.bench) all.push_back({m, r, missing(*m.entry->npu)});
+        if (!r.npu || !r.bench) add_missing(m, r.npu ? *m.entry->npu : *m.entry->bench, r, all);
     if (!has_gradients_ || m.entry->npu->direction != Direction::Backward) return;
     const auto it = without_gradients_.find(key_of(m.entry->bench->path, m.entry->bench->call));
     if (it == without_gradients_.end()) return;
-    for (const Record& b : it->second->records)
-      all.push_back({m, {nullptr, &b}, missing(*it->second)});
+    for (const Record& b : it->second->records) add_missing(m, *it->second, {nullptr, &b}, all);
     without_gradients_.erase(it);
   }
 
@@ -527,6 +535,7 @@ class Judge {
   bool has_gradients_ = false, has_updates_ = false;                      // both runs
   std::set<double> sizes_;  // of what both have in the forward pass
   TakenParameters taken_parameters_;
+  const TiedParameters tied_;
   std::map<const EntryPair*, double> inputs_;  // what the inputs of calls are off
   std::map<const EntryPair*, double> small_;   // ... because of the few digits of small numbers
   Noise noise_;

@@ -100,6 +100,34 @@ bool are_ops(const Calls& calls) {
   return std::ranges::any_of(calls, [](const Entry* e) { return !e->tap.empty(); });
 }
 
+// Whether a dump is msprobe's, whose calls of the backward pass give what the last step in them
+// gives: neither how many elements that are nor its figures say which call it is.
+bool are_last_steps(const Calls& calls) {
+  return std::ranges::any_of(calls, [](const Entry* e) {
+    return std::ranges::any_of(e->records,
+                               [](const Record& r) { return r.is_tensor && !r.is_exact; });
+  });
+}
+
+// Pairs the backward calls of functions whose forward calls are a pair, and takes them out of the
+// lists.
+void pair_behind_forward(const DumpFile& npu, Calls& ours, Calls& theirs, PartnerOf& partners) {
+  using Call = std::pair<std::string_view, std::int64_t>;
+  std::map<Call, const Entry*> forward, backward;
+  for (const Entry* e : calls_in(npu, Direction::Forward)) forward[{e->path, e->call}] = e;
+  for (const Entry* e : theirs) backward[{e->path, e->call}] = e;
+  std::set<const Entry*> taken;
+  for (const Entry* e : ours) {
+    const auto own = forward.find({e->path, e->call});
+    const auto other = own == forward.end() ? partners.end() : partners.find(own->second);
+    if (other == partners.end()) continue;
+    const auto it = backward.find({other->second->path, other->second->call});
+    if (it != backward.end()) partners[e] = it->second, taken.insert({e, it->second});
+  }
+  for (Calls* all : {&ours, &theirs})
+    std::erase_if(*all, [&](const Entry* e) { return taken.contains(e); });
+}
+
 void pair_by_name(const Calls& ours, const Calls& theirs, std::int64_t micro_batches,
                   PartnerOf& partners, Regrouped& regrouped) {
   CallClasses classes;
@@ -251,8 +279,10 @@ FunctionPairs::FunctionPairs(const DumpFile& npu, const DumpFile& bench, const N
   const std::int64_t micro_batches =
       std::max(npu.training.micro_batches, bench.training.micro_batches);
   for (const Direction direction : {Direction::Forward, Direction::Backward}) {
-    const Calls ours = calls_in(npu, direction), theirs = calls_in(bench, direction);
+    Calls ours = calls_in(npu, direction), theirs = calls_in(bench, direction);
     if (direction == Direction::Backward && are_ops(ours) != are_ops(theirs)) continue;
+    if (direction == Direction::Backward && are_last_steps(ours) != are_last_steps(theirs))
+      pair_behind_forward(npu, ours, theirs, partners_);
     if (know_their_homes(ours) && know_their_homes(theirs)) {
       CallClasses classes;
       const auto class_of = [](const Entry* e, const Names& names) {

@@ -8,8 +8,14 @@ namespace aloft::compare {
 
 namespace {
 
-// The record with the norm of the other one, where its own overflowed and that one shows why.
+// The record with the norm that it would have in double; nothing where that is its own, as far as
+// one can tell. Of one that has overflowed it is the other's, where that one shows why.
 std::optional<Record> with_norm_of(const Record& r, const Record& other) {
+  if (!r.is_exact && r.has_shape && r.shape.empty() && r.norm.number && *r.norm.number < 0) {
+    Record magnitude = r;
+    magnitude.norm.number = -*r.norm.number;
+    return magnitude;
+  }
   const auto is_finite = [](const Figure& f) { return f.number && std::isfinite(*f.number); };
   const bool has_overflowed = !r.is_exact && r.norm.number && std::isinf(*r.norm.number) &&
                               is_finite(r.max) && is_finite(r.min);

@@ -1,4 +1,4 @@
-// Norms that are infinite because they were taken in the tensor's own type.
+// Norms that are others because of how msprobe takes them.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,8 @@ namespace aloft::compare {
 
 // Two records to be compared. msprobe takes a norm in the tensor's type: of float16 it is infinite
 // beyond 65504, although all elements are finite, which says no more than that the norm is beyond.
-// Beside one that is, it counts as the same. The records outlive it.
+// Beside one that is, it counts as the same. Of a tensor without axes it writes the value itself as
+// norm, with its sign. The records outlive it.
 class InRange {
  public:
   InRange(const Record& npu, const Record& bench);

@@ -16,6 +16,7 @@
 #include "observe/compare/mapped_modules.h"
 #include "observe/compare/module_tree.h"
 #include "observe/compare/operand_pairs.h"
+#include "observe/compare/running_sums.h"
 
 namespace aloft::compare {
 
@@ -230,6 +231,26 @@ class CallNumbers {
   std::map<std::string_view, std::int64_t> npu_, bench_;
 };
 
+// Where one run tells the sums of a module's gradients more often than the other, the last of each
+// belong together, whole.
+void take_sums(const RunningSums& ours, const RunningSums& theirs, EntryPair& pair) {
+  const auto *const a = ours.of(pair.npu->path), *const b = theirs.of(pair.bench->path);
+  if (!a || !b || a->count == b->count || pair.npu != a->last || pair.bench != b->last) return;
+  pair.npu = a->whole, pair.bench = b->whole;
+}
+
+// By how many numbers the last gradients of several modules stand behind those of the one.
+std::int64_t later_sums(const DumpFile& one, std::string_view path,
+                        const std::vector<const Entry*>& joined) {
+  std::int64_t ours = 0, theirs = 0;
+  for (const Entry& e : one.entries)
+    if (e.is_module && e.path == path && e.direction == Direction::ParametersGrad)
+      ours = std::max(ours, e.call);
+  for (const Entry* e : joined)
+    if (e->direction == Direction::ParametersGrad) theirs = std::max(theirs, e->call);
+  return theirs - ours;
+}
+
 // Pairs of calls of one module of a run and several of the other.
 void add_fused(const DumpFile& npu, const DumpFile& bench, const ModuleNode& ours,
                const ModuleNode& theirs, const std::map<std::string, std::string>& modules,
@@ -239,9 +260,11 @@ void add_fused(const DumpFile& npu, const DumpFile& bench, const ModuleNode& our
     for (const auto& [path, paths] : fused_modules(ours, theirs, modules, one_in_npu)) {
       const auto joined = calls_as_one(many, paths, pairs.made);
       const std::map<CallKey, const Entry*> calls = calls_of(joined);
+      const std::int64_t later = later_sums(one, path, joined);
       for (const Entry& e : one.entries) {
         if (!e.is_module || e.path != path) continue;
-        const auto it = calls.find(CallKey(paths[0], e.direction, e.call));
+        const bool is_sum = e.direction == Direction::ParametersGrad;
+        const auto it = calls.find(CallKey(paths[0], e.direction, e.call + (is_sum ? later : 0)));
         if (it == calls.end()) continue;
         EntryPair pair{one_in_npu ? &e : it->second, one_in_npu ? it->second : &e, {}};
         pair.records = pair_records(*pair.npu, *pair.bench, mapped, "fused");
@@ -335,6 +358,7 @@ Pairs pair_dumps(const DumpFile& npu, const DumpFile& bench, const NameMap& map)
   Pairs pairs;
   pairs.fits = map.values().empty() ? MappedModules(*ours, *theirs, map).fits() : mapped.fits();
   refuse_if_useless(map, pairs.fits, npu);
+  const RunningSums our_sums(npu, pairs.made), their_sums(bench, pairs.made);
   const auto found = [&](const Entry& n) -> const Entry* {
     if (!n.is_module && n.direction != Direction::Other) return functions.partner_of(n);
     if (!n.is_module) {
@@ -345,6 +369,10 @@ Pairs pair_dumps(const DumpFile& npu, const DumpFile& bench, const NameMap& map)
     const bool is_root = n.path.empty();  // parameters of the model itself
     if (path == modules.end() && !is_root) return nullptr;
     const std::string_view other = is_root ? std::string_view() : path->second;
+    if (n.direction == Direction::ParametersGrad)
+      if (const auto* const a = our_sums.of(n.path), * const b = their_sums.of(other);
+          a && b && a->count != b->count)
+        return &n == a->last ? b->last : nullptr;
     const auto it = called.find(CallKey(other, n.direction, numbers.other(n, other)));
     return it == called.end() ? nullptr : it->second;
   };
@@ -357,9 +385,11 @@ Pairs pair_dumps(const DumpFile& npu, const DumpFile& bench, const NameMap& map)
       if (partner && !taken.insert(partner).second) partner = nullptr;
     }
     EntryPair pair{&n, partner, {}};
+    if (partner && n.direction == Direction::ParametersGrad) take_sums(our_sums, their_sums, pair);
     if (partner)
-      pair.records = pair_records(n, *partner, mapped, how_matched(n, *partner, mapped, said),
-                                  functions.takes_other_parts(n));
+      pair.records =
+          pair_records(*pair.npu, *pair.bench, mapped, how_matched(n, *partner, mapped, said),
+                       functions.takes_other_parts(n));
     else
       for (const Record& r : n.records) pair.records.push_back({&r, nullptr});
     pairs.entries.push_back(std::move(pair));
