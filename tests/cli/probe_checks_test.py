@@ -409,7 +409,8 @@ class Checks(ProgramTest):
         # The program computes it with the sum behind it, and looks at it by computing it once more.
         (self.folder / "norms.toml").write_text(
             self.RECIPE.replace("layers = 1", "layers = 3").replace("dim = 16", "dim = 64").replace(
-                "heads = 2", "heads = 4").replace("context = 8", "context = 32").replace("steps = 4", "steps = 25")
+                "heads = 2", "heads = 4").replace("context = 8", "context = 32").replace(
+                    "steps = 4", "steps = 25").replace("validation = 0.2", "validation = 0.05")
             + "[optimizer]\nlr = 0.3\nclip_norm = 0\n[schedule]\nwarmup = 20\n")
         of_norms = []
         for warmup, scale in ((20, 32768), (40, 32768), (40, 65536)):  # of several, for processors round differently
