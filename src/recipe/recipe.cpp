@@ -19,6 +19,7 @@
 #include "recipe/foreign_keys.h"
 #include "recipe/model_meant.h"
 #include "recipe/optimizer_mistakes.h"
+#include "recipe/parse_recorded.h"
 #include "recipe/recipe_fields.h"
 #include "recipe/recipe_leaves.h"
 #include "recipe/recipe_names.h"
@@ -35,15 +36,18 @@ using nlohmann::json;
 class Reader {
  public:
   // `is_family_set`: the command line says which family the recipe is of.
-  Reader(Recipe& recipe, bool is_family_set)
-      : recipe_(recipe), fields_(recipe_fields(recipe)), is_family_set_(is_family_set) {}
+  Reader(Recipe& recipe, bool is_family_set, bool is_recorded)
+      : recipe_(recipe),
+        fields_(recipe_fields(recipe)),
+        is_family_set_(is_family_set),
+        is_recorded_(is_recorded) {}
 
   void read(const Leaf& leaf) {
     if (leaf.key == "precision" || leaf.key.starts_with("precision.")) return precision(leaf);
     const auto it = std::find_if(fields_.begin(), fields_.end(),
                                  [&](const RecipeField& f) { return f.key == leaf.key; });
     if (const ForeignKey* foreign = foreign_key(leaf.key, recipe_.optimizer.kind);
-        foreign && !is_of_kind(leaf.key))
+        foreign && !is_of_kind(leaf.key) && !is_of_record(leaf))
       return explain(leaf, *foreign);
     if (it == fields_.end()) return unknown(leaf);
     own_given_[leaf.key] = leaf.origin;
@@ -69,7 +73,10 @@ class Reader {
     check_patience();
     check_length();
     check_schedule();
-    for (const UnusedKey& u : unused_keys(recipe_)) mistake(origin(u.key), u.key + " " + u.why);
+    // Of a record that was asked when the run was made, whose command line may have switched off
+    // what its file asked for; of that the record knows no more.
+    for (const UnusedKey& u : unused_keys(recipe_))
+      if (!is_recorded_ || origin(u.key) == kSetOrigin) mistake(origin(u.key), u.key + " " + u.why);
     if (mistakes_.empty()) return;
     std::stable_sort(mistakes_.begin(), mistakes_.end(), [](const auto& a, const auto& b) {
       return line_of(a.first) < line_of(b.first);
@@ -269,6 +276,7 @@ class Reader {
     if (!precision_origin_.contains("")) precision_origin_[""] = leaf.origin;
   }
 
+  bool is_of_record(const Leaf& leaf) const { return is_recorded_ && leaf.origin != kSetOrigin; }
   bool is_of_kind(std::string_view key) const {
     const optim::OptimizerKind* kind = optim::find_optimizer_kind(recipe_.optimizer.kind);
     return kind && std::ranges::any_of(kind->settings, [&](const optim::OptimizerSetting& s) {
@@ -428,6 +436,8 @@ class Reader {
   Recipe& recipe_;
   std::vector<RecipeField> fields_;
   bool is_family_set_;
+  bool is_recorded_;  // as a run was made by: what does nothing was looked at then, and every key
+                      // is by its own name
   std::map<std::string, std::string> own_given_;  // keys that were read by their names, and where
   std::map<std::string, Leaf> foreign_given_;     // by the key that each was read as
   json precision_ = json::object();
@@ -503,6 +513,42 @@ const optim::OptimizerKind* optimizer_meant(const std::vector<Leaf>& leaves) {
   return kind;
 }
 
+Recipe parse(std::string_view text, std::string_view name, const std::vector<Override>& overrides,
+             bool is_recorded) {
+  Recipe recipe;
+  std::vector<Leaf> leaves = leaves_of(text, name, overrides);
+  // tokenizer = "char" is short for tokenizer = { kind = "char" }.
+  for (Leaf& leaf : leaves)
+    if (leaf.key == "data.tokenizer" && leaf.value.is_string()) leaf.key = "data.tokenizer.kind";
+  const std::optional<FolderMeant> init = folder_meant(leaves, Path(name).parent_path());
+  const FamilyMeant meant =
+      init ? FamilyMeant{init->spec.family, init->is_set} : family_meant(leaves);
+  if (meant.family) {
+    recipe.model.family = meant.family->name;
+    recipe.model.settings = meant.family->defaults();
+  }
+  if (const optim::OptimizerKind* kind = optimizer_meant(leaves))
+    recipe.optimizer.begin_with(*kind);
+  const std::string family = recipe.model.family;
+  Reader reader(recipe, meant.is_set, is_recorded);
+  refuse_contradictions(leaves, reader);
+  for (const Leaf& leaf : leaves) reader.read(leaf);
+  const auto mistaken = [&](const KeyMistake& m) {
+    reader.mistake(origin_of(recipe, m.key), m.text);
+  };
+  if (init)
+    std::ranges::for_each(apply_folder(recipe, *init), mistaken);
+  else if (recipe.model.family !=
+           family) {  // the size that the command line names is of another one
+    recipe.model.family = family;
+    recipe.origin["model.family"] = recipe.origin["model.size"] + kSizeOrigin;
+  }
+  if (!init)
+    if (const auto wrong = apply_size(recipe)) mistaken(*wrong);
+  reader.finish();
+  return recipe;
+}
+
 }  // namespace
 
 std::string nearest_recipe(const Path& path) {
@@ -526,38 +572,12 @@ Override parse_override(std::string_view text) {
 
 Recipe parse_recipe(std::string_view text, std::string_view name,
                     const std::vector<Override>& overrides) {
-  Recipe recipe;
-  std::vector<Leaf> leaves = leaves_of(text, name, overrides);
-  // tokenizer = "char" is short for tokenizer = { kind = "char" }.
-  for (Leaf& leaf : leaves)
-    if (leaf.key == "data.tokenizer" && leaf.value.is_string()) leaf.key = "data.tokenizer.kind";
-  const std::optional<FolderMeant> init = folder_meant(leaves, Path(name).parent_path());
-  const FamilyMeant meant =
-      init ? FamilyMeant{init->spec.family, init->is_set} : family_meant(leaves);
-  if (meant.family) {
-    recipe.model.family = meant.family->name;
-    recipe.model.settings = meant.family->defaults();
-  }
-  if (const optim::OptimizerKind* kind = optimizer_meant(leaves))
-    recipe.optimizer.begin_with(*kind);
-  const std::string family = recipe.model.family;
-  Reader reader(recipe, meant.is_set);
-  refuse_contradictions(leaves, reader);
-  for (const Leaf& leaf : leaves) reader.read(leaf);
-  const auto mistaken = [&](const KeyMistake& m) {
-    reader.mistake(origin_of(recipe, m.key), m.text);
-  };
-  if (init)
-    std::ranges::for_each(apply_folder(recipe, *init), mistaken);
-  else if (recipe.model.family !=
-           family) {  // the size that the command line names is of another one
-    recipe.model.family = family;
-    recipe.origin["model.family"] = recipe.origin["model.size"] + kSizeOrigin;
-  }
-  if (!init)
-    if (const auto wrong = apply_size(recipe)) mistaken(*wrong);
-  reader.finish();
-  return recipe;
+  return parse(text, name, overrides, false);
+}
+
+Recipe parse_recorded(std::string_view text, std::string_view name,
+                      const std::vector<Override>& overrides) {
+  return parse(text, name, overrides, true);
 }
 
 Recipe load_recipe(const Path& path, const std::vector<Override>& overrides) {

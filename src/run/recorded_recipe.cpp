@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "recipe/parse_recorded.h"
 
 namespace aloft {
 
@@ -51,7 +52,7 @@ Recipe recorded_recipe(const json& recipe, const json& origin, const std::string
     else
       add_keys(keys, section, section, origin, text);
   }
-  return parse_recipe(text, name, overrides);
+  return parse_recorded(text, name, overrides);
 }
 
 }  // namespace aloft

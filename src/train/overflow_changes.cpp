@@ -14,6 +14,7 @@
 #include "frontend/description.h"
 #include "frontend/programs.h"
 #include "frontend/random.h"
+#include "observe/probe/operands.h"
 #include "observe/probe/overflow.h"
 #include "observe/probe/record.h"
 #include "ops/evaluate.h"
@@ -299,7 +300,7 @@ Json described(const OverflowOrigin::Call& call, const Instruction& i) {
   out["program"] = call.program;
   out["micro_batch"] = call.micro_batch;
   out["result"] = call.result;
-  out["module"] = i.path;
+  out["module"] = probe::module_of(i);
   if (!i.members.empty()) out["stands_for"] = i.members;
   out["phase"] = name_of(i.phase);
   out["dtype"] = probe::torch_name(made.dtype);

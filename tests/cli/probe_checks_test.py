@@ -405,6 +405,30 @@ class Checks(ProgramTest):
                          ['precision.level = "O2:bf16"', 'precision.loss_scale = { kind = "dynamic", init = 32768 }',
                           'precision = "O0"'])
 
+    def test_a_gradient_that_a_sum_took_in_is_of_its_own_layer(self):
+        # The program computes it with the sum behind it, and looks at it by computing it once more.
+        (self.folder / "norms.toml").write_text(
+            self.RECIPE.replace("layers = 1", "layers = 3").replace("dim = 16", "dim = 64").replace(
+                "heads = 2", "heads = 4").replace("context = 8", "context = 32").replace(
+                    "steps = 4", "steps = 25").replace("validation = 0.2", "validation = 0.05")
+            + "[optimizer]\nlr = 0.3\nclip_norm = 0\n[schedule]\nwarmup = 20\n")
+        of_norms = []
+        for warmup, scale in ((20, 32768), (40, 32768), (40, 65536)):  # of several, for processors round differently
+            out = f"norms-{warmup}-{scale}"
+            self.aloft("probe", "run", "norms.toml", "--out", out, "--task", "overflow", "--steps", 16, "--set",
+                       f'precision={{level = "O2:fp16", loss_scale = {{kind = "dynamic", init = {scale}}}}}',
+                       "--set", f"schedule.warmup={warmup}", exit_code=None)
+            found = json.loads((self.folder / out / "overflow.json").read_text())["found"]
+            of_norms += [f for f in found[:1] if f["first"]["op"] == "layer_norm_grad"]
+        self.assertTrue(of_norms)
+        for entry in of_norms:
+            module = entry["first"]["name"].split("/")[0]
+            self.assertEqual(entry["first"]["module"], module)
+            self.assertEqual(entry["decision"]["op"], "layer_norm_grad")
+            self.assertEqual([t["change"] for t in entry["tried"] if "fp32_layers" in t["change"]],
+                             [f'precision.fp32_layers = ["{module}"]'])
+            self.assertFalse([t for t in entry["tried"] if "cannot be" in t.get("instead", "")], entry["tried"])
+
     def test_changes_are_tried_in_the_middle_of_a_run(self):
         # Weights that an update made too large: in the forward pass no scale is of use.
         wild = ["--set", 'precision={level = "O2:fp16", loss_scale = {kind = "dynamic", init = 1024}}',

@@ -3,7 +3,7 @@ import json
 import shutil
 
 from probe_dumps import ProbeTest
-from program import main
+from program import TINY, main
 
 KEPT = ["--set", "train.checkpoint_every=2", "--set", "train.keep_checkpoints=0", "--set", "model.dropout=0.1"]
 
@@ -109,6 +109,58 @@ class Recorded(ProbeTest):
         self.assertIn("E0862", talk)
         self.assertIn("train.keep_checkpoints = 0", talk)
         self.assertFalse((self.folder / "across").exists())
+
+
+SWITCHED_ON = """[optimizer]
+kind = "adamw"
+betas = [0.9, 0.95]
+[schedule]
+kind = "cosine"
+steps = 9
+[monitor]
+on = true
+every = 2
+[profile]
+steps = 1
+start = 1
+[probe]
+task = "tensor"
+every = 2
+level = "mix"
+attention = true
+format = "npy"
+"""
+SWITCHED_OFF = ["--set", 'optimizer.kind="sgd"', "--set", 'schedule.kind="constant"', "--set", "monitor.on=false",
+                "--profile", "0"]
+
+
+class SwitchedOff(ProbeTest):
+    """What the command line switched off of a recipe is in the record, and does nothing there either."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        (cls.folder / "on.toml").write_text(TINY + SWITCHED_ON)
+        cls.aloft("train", "on.toml", "--out", "off", "--probe", "none", *SWITCHED_OFF)
+
+    def test_its_steps_are_made_again(self):
+        self.assertIn(b"same", self.aloft("probe", "redo", "off", "--step", 3).stdout)
+        for task in ("statistics", "overflow", "acc_check"):
+            self.aloft("probe", "run", "off", "--at", 3, "--task", task, "--out", f"off-{task}")
+        self.aloft("probe", "run", "off", "--at", 3, "--level", "module", "--out", "off-module")
+
+    def test_others_read_its_recipe(self):
+        self.aloft("data", "batches", "off", "--out", "off.safetensors")
+        self.aloft("probe", "check-config", "off", "off")
+        differs = self.aloft("probe", "check-config", "off", "on.toml", exit_code=5).stdout.decode()
+        self.assertIn("optimizer.kind", differs)
+
+    def test_a_probed_run_of_it(self):
+        for number, words in enumerate((["--task", "overflow"], ["--task", "acc_check"],
+                                        ["--task", "statistics", "--level", "module"])):
+            out = f"probed{number}"
+            self.aloft("probe", "run", "on.toml", "--out", out, *words)
+            self.aloft("probe", "redo", f"{out}/run", "--step", 0)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 // shows an op's operands without looking at any value once more.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "observe/probe/looked_at.h"
@@ -13,6 +14,9 @@ namespace aloft::probe {
 inline bool is_computed_again(const Instruction& i) {
   return i.path.find('/') != std::string::npos;
 }
+
+// Which module the op is of, whether it is computed once more or not.
+inline std::string module_of(const Instruction& i) { return i.path.substr(0, i.path.find('/')); }
 
 // Notes in each result of an op what the op takes, in its order. Of an op that was taken into
 // another one (a loop over elements, a norm with the sum before it, a loss with its projection) it

@@ -9,6 +9,7 @@
 #include "base/library_files.h"
 #include "base/text.h"
 #include "observe/probe/dump.h"
+#include "observe/probe/operands.h"
 #include "observe/probe/record.h"
 #include "observe/probe/tap_words.h"
 
@@ -54,7 +55,7 @@ void note_operands(MadeValue& value, const Program& program,
                    const std::map<Version, std::string>& looked) {
   const Instruction& i = program.instructions[static_cast<std::size_t>(value.made_by)];
   value.op = i.call.op.str();
-  value.module = i.path;
+  value.module = module_of(i);
   value.stands_for = i.members;
   value.has_operands = !i.in.empty();
   for (const BufferRef& operand : i.in) {
