@@ -17,9 +17,8 @@ bool is_linked(const Path& file, const Path& name) {
   // Called as AtomicFile calls its own, by which leftovers of killed programs are known, and by no
   // number that one of those has: what is written there would go into the linked file.
   static std::atomic<unsigned> count{1U << 30};
-  const Path temporary =
-      name.parent_path() /
-      fmt::format(".{}.{}-{}.tmp", name.filename().string(), ::getpid(), count.fetch_add(1));
+  const Path temporary = name.parent_path() / fmt::format(".{}.{}-{}.tmp", name.filename().string(),
+                                                          ::getpid(), count.fetch_add(1));
   if (::link(system_path(file), system_path(temporary)) != 0) return false;
   const bool is_there = std::rename(temporary.c_str(), system_path(name)) == 0;
   // Where `name` is this file already, the system renames nothing.
