@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "files/linked_file.h"
 #include "files/tensor_files.h"
 #include "frontend/programs.h"
 #include "observe/probe/step_folder.h"
@@ -110,7 +111,8 @@ class ProbeCalls::Taking : public Observer {
                        is_backward(e) ? "backward" : "forward");
   }
 
-  // A tensor that was written already, as another's result, is named once more.
+  // A tensor that was written already, as another's result, has one more name: msprobe calls a
+  // record as its file.
   Json record(const OpEvent& e, const Buffer& buffer, const TensorType& type, const char* what,
               std::size_t n) {
     const TensorType bound = redo::bound_type(type, e.call.symbols(), e.lengths);
@@ -121,14 +123,18 @@ class ProbeCalls::Taking : public Observer {
                    {"shape", bound.shape.max_extents()}};
     put_figures(record, bound, bytes);
     record["requires_grad"] = false;
-    const auto [known, is_new] = written_.emplace(std::pair(hash64(bytes), bound.str()),
-                                                  fmt::format("{}.{}.{}.pt", name_, what, n));
-    record["data_name"] = known->second;
-    if (!is_new) return record;
+    const std::string name = fmt::format("{}.{}.{}.pt", name_, what, n);
+    record["data_name"] = name;
+    const auto [known, is_new] = written_.emplace(std::pair(hash64(bytes), bound.str()), name);
+    if (!is_new) {
+      queue_.add(
+          0, [file = folder_ / known->second, path = folder_ / name] { link_file(file, path); });
+      return record;
+    }
     ++files_;
     bytes_ += bytes.size();
     const std::uint64_t size = bytes.size();
-    queue_.add(size, [path = folder_ / known->second, bound, kept = std::move(bytes)] {
+    queue_.add(size, [path = folder_ / name, bound, kept = std::move(bytes)] {
       write_torch_tensor(path, {bound.dtype, bound.shape.max_extents(), kept});
     });
     return record;

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "files/crc32.h"
+#include "files/linked_file.h"
 #include "files/safetensors.h"
 #include "files/tensor_files.h"
 #include "train/probe_selection.h"
@@ -39,10 +41,13 @@ std::uint64_t xor64(std::span<const std::byte> bytes) {
 
 ProbeTensors::ProbeTensors(const FindTensor& find, const ProbeSection& probe,
                            const probe::Dump& dump)
-    : probe_(probe), dump_(dump), sources_(dump.values().size()) {
-  const std::vector<bool> chosen = selected(probe, dump).values;
+    : probe_(probe), dump_(dump), sources_(dump.values().size()), operands_(dump.values().size()) {
+  const Selected chosen = selected(probe, dump);
   for (std::size_t i = 0; i < sources_.size(); ++i)
-    if (chosen[i]) sources_[i] = find(dump.values()[i].name);
+    if (chosen.values[i]) sources_[i] = find(dump.values()[i].name);
+  for (std::size_t i = 0; i < dump.taken().size(); ++i)
+    if (const std::optional<std::size_t>& value = dump.taken()[i].value; value && chosen.taken[i])
+      operands_[*value].push_back(i);
   const bool is_any = std::ranges::any_of(
       sources_, [](const TensorSource& source) { return static_cast<bool>(source); });
   if (!is_any) refuse_empty_selection(probe, dump);
@@ -51,7 +56,7 @@ ProbeTensors::ProbeTensors(const FindTensor& find, const ProbeSection& probe,
 ProbeTensors::Taken ProbeTensors::take(std::span<const double> all, const Path& folder,
                                        FileQueue& queue) const {
   Taken taken;
-  taken.added.resize(sources_.size());
+  taken.added.resize(dump_.records());
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     if (!sources_[i]) continue;
     const probe::LookedAt& v = dump_.values()[i];
@@ -62,6 +67,7 @@ ProbeTensors::Taken ProbeTensors::take(std::span<const double> all, const Path& 
     if (probe_.summary == "md5" || probe_.summary == "xor") {
       taken.added[i] = {{"md5", probe_.summary == "md5" ? fmt::format("{:08x}", crc32(own))
                                                         : fmt::format("0x{:016x}", xor64(own))}};
+      for (const std::size_t t : operands_[i]) taken.added[sources_.size() + t] = taken.added[i];
       continue;
     }
     const bool is_too_large = probe_.format == "pt" && bytes > kMostOfTorchTensor;
@@ -72,6 +78,11 @@ ProbeTensors::Taken ProbeTensors::take(std::span<const double> all, const Path& 
       write_tensor(format, path, stem, tensor);
     });
     taken.added[i] = {{"data_name", name}};
+    for (const std::size_t t : operands_[i]) {
+      const std::string also = dump_.taken()[t].data_name() + "." + format;
+      queue.add(0, [file = folder / name, path = folder / also] { link_file(file, path); });
+      taken.added[sources_.size() + t] = {{"data_name", also}};
+    }
     ++taken.files;
     taken.bytes += bytes;
   }

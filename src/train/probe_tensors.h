@@ -28,17 +28,19 @@ class ProbeTensors {
   ProbeTensors(const FindTensor& find, const ProbeSection& probe, const probe::Dump& dump);
 
   // Files of a step, which `queue` writes to `folder`, or checksums; and the records' keys of both.
-  // `all`: its statistics.
+  // `all`: its statistics. Each record has a file by its own name, as msprobe has it; those of one
+  // value are one file with several names: msprobe calls a record as its file.
   struct Taken {
-    std::vector<nlohmann::ordered_json> added;  // to each value's record; null: nothing
-    std::uint64_t files = 0, bytes = 0;
+    std::vector<nlohmann::ordered_json> added;  // to each record (probe::Dump); null: nothing
+    std::uint64_t files = 0, bytes = 0;         // each value once
   };
   Taken take(std::span<const double> all, const Path& folder, FileQueue& queue) const;
 
  private:
   ProbeSection probe_;
   const probe::Dump& dump_;
-  std::vector<TensorSource> sources_;  // of each value of the dump
+  std::vector<TensorSource> sources_;               // of each value of the dump
+  std::vector<std::vector<std::size_t>> operands_;  // and which of dump.taken() are records of it
 };
 
 }  // namespace aloft

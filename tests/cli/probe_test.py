@@ -129,11 +129,53 @@ class Probe(ProbeTest):
         self.assertEqual(alone, {"Torch.gelu_tanh.0.forward": {**whole, "output": []}})
         given = entries("given-alone", 'list=["op:gelu_tanh"]', 'data_mode=["output"]')
         self.assertEqual(given, {"Torch.gelu_tanh.0.forward": {**whole, "input_args": []}})
-        # The file of an operand is that of what gives it, where that is written.
-        files = entries("taken-files", 'list=["op:gelu_tanh", "h.0.mlp.c_fc/linear"]', task="tensor")
-        self.assertEqual(files["Torch.gelu_tanh.0.forward"]["input_args"][0]["data_name"],
-                         files["Torch.linear.2.forward"]["output"][0]["data_name"])
-        self.assertNotIn("data_name", files["Torch.linear.2.forward"]["input_args"][0])
+        # The file of an operand is that of what gives it, where that is written, by the operand's own name: msprobe
+        # calls a record as its file. It is counted once.
+        for form in ("pt", "npy"):
+            out = f"taken-{form}"
+            files = entries(out, 'list=["op:gelu_tanh", "h.0.mlp.c_fc/linear"]', f'format="{form}"', task="tensor")
+            taken = files["Torch.gelu_tanh.0.forward"]["input_args"][0]
+            given = files["Torch.linear.2.forward"]["output"][0]
+            self.assertEqual([record.pop("data_name") for record in (taken, given)],
+                             [f"Torch.gelu_tanh.0.forward.input.0.{form}", f"Torch.linear.2.forward.output.0.{form}"])
+            self.assertEqual(taken, given)
+            self.assertNotIn("data_name", files["Torch.linear.2.forward"]["input_args"][0])
+            folder = self.folder / out / "step0/rank/dump_tensor_data"
+            ours = [folder / f"Torch.{name}.0.{form}" for name in ("gelu_tanh.0.forward.input", "linear.2.forward.output")]
+            self.assertTrue(ours[0].samefile(ours[1]))
+            written = json.loads((self.folder / out / "written.json").read_text())
+            inodes = {path.stat().st_ino: path.stat().st_size for path in folder.iterdir()}
+            self.assertEqual(written["files"], len(inodes))
+            self.assertEqual({path.name for path in folder.iterdir()}, set(self.tensors(out)))
+
+    def test_each_record_has_the_name_of_its_file(self):
+        for level in ("op", "mix"):
+            out = f"named-{level}"
+            self.aloft("probe", "run", "tiny.toml", "--out", out, "--level", level, "--task", "tensor")
+            dump, folder = self.dump(out), self.folder / out / "step0/rank/dump_tensor_data"
+            named, given = set(), set()
+            for entry, parts in dump["data"].items():
+                if ".parameters_" in entry:
+                    continue
+                for part, list_ in parts.items():
+                    of = enumerate(list_) if isinstance(list_, list) else list_.items()
+                    for place, record in of:
+                        if record is None or "data_name" not in record:
+                            continue
+                        name = f"{entry}.{part.removesuffix('_args')}.{place}.pt"
+                        self.assertEqual(record["data_name"], name)
+                        self.assertNotIn(name, named)
+                        named.add(name)
+                        shape, _, numbers = tensor_of(folder / name)
+                        self.assertEqual(math.prod(shape), math.prod(record["shape"]))
+                        self.assertEqual(max(numbers), record["Max"])
+                        if part.startswith("input") and entry.startswith("Torch."):
+                            given.add(name)
+            self.assertGreater(len(given), 20)
+            files = [path.stat() for path in folder.iterdir()]
+            written = json.loads((self.folder / out / "written.json").read_text())
+            self.assertEqual(written["files"], len({file.st_ino for file in files}))
+            self.assertEqual(written["files"], len(files) - len(given))
 
     def test_steps_are_chosen(self):
         self.aloft("train", "tiny.toml", "--out", "some", "--probe", "statistics", "--set", "probe.at=[1, 3]")

@@ -264,9 +264,14 @@ TEST(DumpText, HasWhatAStepAdds) {
   std::vector<LookedAt> values = values_of_every_kind();
   const std::vector<double> all = numbers_of_every_kind(values);
   const auto dump = std::make_shared<Dump>(values, std::vector<DumpedModule>{}, "op");
-  std::vector<nlohmann::ordered_json> added(8);
+  std::vector<nlohmann::ordered_json> added(dump->records());
   added[6] = {{"data_name", "Torch.linear.0.forward.output.0.pt"}};
   added[7] = {{"md5", "12ab"}};
+  // The operand of the norm, which is the product's result, has a record of its own.
+  const std::size_t operand = values.size();
+  ASSERT_EQ(dump->taken()[0].entry, "Torch.layer_norm.0.forward");
+  ASSERT_EQ(dump->value_of_record(operand), 6u);
+  added[operand] = {{"data_name", dump->taken()[0].data_name() + ".pt"}};
   const nlohmann::ordered_json training = {
       {"loss", 0.1}, {"rates", {1e-3, nullptr}}, {"of", {{"x", {}}}}};
   nlohmann::ordered_json want = dump->numbers(all);
@@ -275,7 +280,7 @@ TEST(DumpText, HasWhatAStepAdds) {
   auto& data = want["data"];
   data["Torch.linear.0.forward"]["output"][0].update(added[6]);
   data["Torch.layer_norm.0.forward"]["output"][0].update(added[7]);
-  data["Torch.layer_norm.0.forward"]["input_args"][0].update(added[6]);
+  data["Torch.layer_norm.0.forward"]["input_args"][0].update(added[operand]);
   want["training"] = training;
   EXPECT_EQ(DumpText(dump).of(all, {"/a \"b\"/c", added, training}), text_of(want));
 }

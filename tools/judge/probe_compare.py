@@ -5,6 +5,7 @@ does not that is not a listed defect of msprobe (docs/compare.md).
 
 MSPROBE is the program of PyPI's mindstudio-probe 26.2, in an environment that has torch, too.
 """
+import collections
 import csv
 import dataclasses
 import math
@@ -34,12 +35,13 @@ class Column:
 @dataclasses.dataclass
 class Joined:
     """Rows by what both programs say of them: joined by both names; of which both say that there is no partner; and
-    (name, our partner, their partner) where the partners differ."""
+    (name, our partner, their partner) where the partners differ; {name: rows} of those that have several, of either."""
     theirs: int
     ours: int
     joined: list = dataclasses.field(default_factory=list)
     alone: list = dataclasses.field(default_factory=list)
     elsewhere: list = dataclasses.field(default_factory=list)
+    multiplied: dict = dataclasses.field(default_factory=dict)
     columns: dict = dataclasses.field(default_factory=dict)
 
 
@@ -48,10 +50,12 @@ def has_partner(row):
 
 
 def rows(folder):
-    """{name of the first run's record: row}."""
+    """{name of the first run's record: row}, and the names that have several, of which the last is taken."""
     [path] = Path(folder).glob("*.csv")
     with open(path, newline="", encoding="utf-8-sig") as file:
-        return {row["NPU Name"]: row for row in csv.DictReader(file)}
+        all_ = list(csv.DictReader(file))
+    counts = collections.Counter(row["NPU Name"] for row in all_ if row["NPU Name"].strip().lower() not in WORDS[0])
+    return {row["NPU Name"]: row for row in all_}, {name: count for name, count in counts.items() if count > 1}
 
 
 def number(text):
@@ -132,8 +136,10 @@ def compared(aloft, msprobe, npu, bench):
             done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
             if done.returncode:
                 sys.exit(f"{' '.join(map(str, command[:3]))} ends with {done.returncode}:\n{done.stderr[-2000:]}")
-        ours, theirs = rows(ours), rows(theirs)
-    found = Joined(len(theirs), len(ours))
+        (ours, our_multiples), (theirs, their_multiples) = rows(ours), rows(theirs)
+    found = Joined(len(theirs), len(ours), multiplied={
+        **{f"{name} (here)": count for name, count in our_multiples.items()},
+        **{f"{name} (there)": count for name, count in their_multiples.items()}})
     found.columns = {c: Column() for c in next(iter(theirs.values())) if c in next(iter(ours.values())) and
                      c not in ("NPU_Stack_Info", "Data_name")}
     for name in (name for name in theirs if name in ours):
@@ -163,6 +169,8 @@ def main(aloft, msprobe, npu, bench):
           f"{len(found.alone)} none in both, {len(found.elsewhere)} another one")
     for name, here, there in found.elsewhere[:5]:
         print(f"    {name}: {here} here, {there} there")
+    for name, count in found.multiplied.items():
+        print(f"    {name}: {count} rows")
     for column, counts in found.columns.items():
         print(f"{column:28} {counts.same:6} numbers equal {counts.words:6} words equal {len(counts.listed):6} listed "
               f"{len(counts.other):6} not")
@@ -170,7 +178,7 @@ def main(aloft, msprobe, npu, bench):
             print(f"    {name}: {a} here, {b} there")
     # A partner that msprobe finds, and ours is another one: to be looked at. (Ours finds more of them by structure.)
     is_wrong = any(there.strip().lower() not in WORDS[0] for _, _, there in found.elsewhere)
-    return 1 if is_wrong or any(counts.other for counts in found.columns.values()) else 0
+    return 1 if is_wrong or found.multiplied or any(counts.other for counts in found.columns.values()) else 0
 
 
 if __name__ == "__main__":

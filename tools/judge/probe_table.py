@@ -153,6 +153,9 @@ def make_dumps(aloft, out):
     tokens = MODEL / "expected.safetensors"
     md5 = ("--task", "tensor", "--set", 'probe.summary="md5"')
     for name, *how in (("ours",), ("ours-mix", "--level", "mix"), ("ours-tensor", "--task", "tensor"),
+                       ("ours-tensor-op", "--task", "tensor", "--level", "op"),
+                       ("ours-tensor-mix", "--task", "tensor", "--level", "mix"),
+                       ("ours-tensor-mix-bf16", "--task", "tensor", "--level", "mix", "--precision", "O2:bf16"),
                        ("ours-bf16", "--precision", "O2:bf16"), ("ours-md5", "--level", "mix", *md5),
                        ("ours-md5-bf16", "--level", "mix", *md5, "--precision", "O2:bf16")):
         shutil.rmtree(out / name, ignore_errors=True)
@@ -168,6 +171,8 @@ def make_dumps(aloft, out):
              ("scaled-tensor", "right-tensor"), ("ours", "right"),
              ("ours-renamed", "right"), ("right", "ours-renamed"), ("ours-stackless", "right"), ("right", "ours"),
              ("ours", "ours-bf16"), ("ours-mix", "ours-mix"), ("ours-tensor", "right-tensor"),
+             ("ours-tensor-op", "ours-tensor-op"), ("ours-tensor-mix", "ours-tensor-mix"),
+             ("ours-tensor-mix-bf16", "ours-tensor-mix"),
              ("ours-md5-bf16", "ours-md5"), ("ours-md5", "right-md5"), ("right-md5", "ours-md5"))
     return {f"{a} / {b}": (dump_of(out / a), dump_of(out / b)) for a, b in pairs}
 
@@ -222,6 +227,7 @@ def main(aloft, out=None):
                   sum(c.words for c in columns), len(found.alone), len(found.elsewhere))
         # Where msprobe finds none ours goes by structure: counted, and no difference.
         other += [(pair, f"{name}: Bench Name", here, there) for name, here, there in found.elsewhere if there != "N/A"]
+        other += [(pair, name, "one row", f"{count} rows") for name, count in found.multiplied.items()]
         for column, c in found.columns.items():
             for to, some in ((listed, c.listed), (other, c.other)):
                 to += [(pair, f"{name}: {column}", a, b) for name, a, b in some]

@@ -283,24 +283,32 @@ std::string Dump::data_name(std::size_t i) const {
                                       places_.begin() + static_cast<std::ptrdiff_t>(i), is_before));
 }
 
+std::size_t Dump::value_of_record(std::size_t record) const {
+  if (record < values_.size()) return record;
+  const std::optional<std::size_t>& value = taken_.at(record - values_.size()).value;
+  ensure(value.has_value(), "what nobody looks at has no record");
+  return *value;
+}
+
 nlohmann::ordered_json Dump::numbers(std::span<const double> all) const {
-  return with_records("statistics", [&](std::size_t i, bool requires_grad) {
-    return record_of(values_[i], all, requires_grad);
+  return with_records("statistics", [&](std::size_t record, bool requires_grad) {
+    return record_of(values_[value_of_record(record)], all, requires_grad);
   });
 }
 
 nlohmann::ordered_json Dump::structure() const {
-  return with_records("structure", [&](std::size_t i, bool requires_grad) {
+  return with_records("structure", [&](std::size_t record, bool requires_grad) {
+    const LookedAt& value = values_[value_of_record(record)];
     return Json{{"type", "torch.Tensor"},
-                {"dtype", torch_name(values_[i].type.dtype)},
-                {"shape", values_[i].type.shape.max_extents()},
+                {"dtype", torch_name(value.type.dtype)},
+                {"shape", value.type.shape.max_extents()},
                 {"requires_grad", requires_grad}};
   });
 }
 
 nlohmann::ordered_json Dump::outline() const {
-  return with_records("statistics", [](std::size_t i, bool requires_grad) {
-    return Json(2 * i + (requires_grad ? 1 : 0));
+  return with_records("statistics", [](std::size_t record, bool requires_grad) {
+    return Json(2 * record + (requires_grad ? 1 : 0));
   });
 }
 
@@ -357,8 +365,9 @@ void Dump::put_taken(const ContentOf& content_of, const RecordAt& record_at) con
     while (list.size() < t.number) list.push_back(nullptr);
     if (!chosen_taken_[i]) continue;
     const bool is_gradient = t.list == "input";
-    list.push_back(t.value ? record_at(*t.value, !is_gradient && places_[*t.value].requires_grad)
-                           : Json());
+    list.push_back(
+        t.value ? record_at(values_.size() + i, !is_gradient && places_[*t.value].requires_grad)
+                : Json());
   }
 }
 

@@ -49,9 +49,12 @@ class Dump {
   nlohmann::ordered_json numbers(std::span<const double> all) const;
   // Of no step: types and shapes alone, with lengths as long as they may be.
   nlohmann::ordered_json structure() const;
-  // The same with a number for each record: twice that of its value, and one more where the record
-  // says requires_grad. It has no other numbers.
+  // The same with a number for each record: twice its own, and one more where the record says
+  // requires_grad. It has no other numbers. Records are numbered as values() are, behind those as
+  // taken(): what an op takes has a record of its own, of a value that has one elsewhere.
   nlohmann::ordered_json outline() const;
+  std::size_t records() const { return values_.size() + taken_.size(); }
+  std::size_t value_of_record(std::size_t record) const;
   // What stands before the entries.
   nlohmann::ordered_json head(const char* task) const;
   nlohmann::ordered_json construct() const;  // the same for every step, as
@@ -73,7 +76,7 @@ class Dump {
     std::string entry, list, parameter = {};
     bool requires_grad = false;
   };
-  using RecordAt = std::function<nlohmann::ordered_json(std::size_t i, bool requires_grad)>;
+  using RecordAt = std::function<nlohmann::ordered_json(std::size_t record, bool requires_grad)>;
   nlohmann::ordered_json with_records(const char* task, const RecordAt& record_at) const;
   // Of an entry; null where it is not written.
   using ContentOf = std::function<nlohmann::ordered_json*(const std::string& entry)>;

@@ -66,8 +66,9 @@ std::string DumpText::of(std::span<const double> all, const Step& step) const {
   out.reserve(out.size() + rest_.size() + pieces_.size() * kRecord);
   for (const Piece& p : pieces_) {
     out += p.before;
-    put_record(out, dump_->values()[p.value], all, p.requires_grad, p.depth,
-               p.value < step.added.size() ? step.added[p.value] : nothing);
+    const LookedAt& value = dump_->values()[dump_->value_of_record(p.record)];
+    put_record(out, value, all, p.requires_grad, p.depth,
+               p.record < step.added.size() ? step.added[p.record] : nothing);
   }
   out += rest_;
   if (!step.training.is_null()) out += ",\n" + members_of({{"training", step.training}});

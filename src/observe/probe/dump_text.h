@@ -19,7 +19,7 @@ class DumpText {
   // What a step's file says besides its records.
   struct Step {
     std::string tensors = {};  // the folder of their files; empty: none is written
-    // Of values, by their numbers: what their records have besides. May be shorter, or null.
+    // By the numbers of records (Dump::outline): what they have besides. May be shorter, or null.
     std::span<const nlohmann::ordered_json> added = {};
     nlohmann::ordered_json training = {};  // null: nothing
   };
@@ -32,7 +32,7 @@ class DumpText {
   // What stands before a record, and which it is.
   struct Piece {
     std::string before;
-    std::size_t value;
+    std::size_t record;
     bool requires_grad;
     int depth;  // of objects and lists that it lies in
   };
