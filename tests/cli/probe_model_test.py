@@ -105,6 +105,10 @@ class ProbeModel(ProgramTest):
             self.assertEqual(written["files"], len({file.st_ino for file in files}))
             self.assertEqual(written["files"], len(files) - len(given))
 
+    def test_help_says_whose_precision_it_is(self):
+        said = self.aloft("probe", "run", "--help").stdout
+        self.assertRegex(said, rb"--precision TEXT +of a model, with --tokens: O0 \(default\)")
+
     # A loss of no target would be 0, and all gradients with it.
     def test_a_row_of_one_token_has_nothing_to_learn(self):
         tokens_file(self.folder / "one.safetensors", ((1,), (2,)))
