@@ -68,6 +68,8 @@ void add_probe_words(CLI::App& app, ProbeWords& words) {
                  "of a file of `aloft data batches`, from 0: with --tokens (default: 0)")
       ->check(at_least(0));
   add_precision(app, words.precision);
+  app.get_option("--precision")
+      ->description("of a model, with --tokens: O0 (default), O1, O2:bf16, O2:fp16 ...");
   // Not shown as sets: a line of help would be too long.
   app.add_option("--task", words.task,
                  "statistics (default), tensor, overflow, structure or acc_check")

@@ -73,6 +73,8 @@ def tensor_of(path):
 class ProbeTest(ProgramTest):
     def dump(self, folder, step=0, name="dump"):
         def refuse(word):
+            if name == "dump":  # as msprobe has it
+                return float(word)
             raise ValueError(f"{word} is no JSON")
         path = self.folder / folder / f"step{step}" / "rank" / f"{name}.json"
         return json.loads(path.read_text(), parse_constant=refuse)

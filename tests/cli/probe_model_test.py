@@ -1,9 +1,11 @@
 """The probe of a saved model and some tokens: what a recipe's steps can be asked for, and what not; and what is
 refused before it gets in somebody's way."""
 import json
+import math
 import shutil
 import struct
 
+from probe_dumps import tensor_of
 from program import ROOT, ProgramTest, main
 
 MODEL = ROOT / "tests/fixtures/llama-tiny"
@@ -73,6 +75,39 @@ class ProbeModel(ProgramTest):
         self.assertEqual(json.loads((self.folder / "tensors/written.json").read_text())["files"], len(files))
         self.assertIn(b"E0327", self.probe("no-tensors", "--task", "tensor", "--set", 'probe.list=["no.such"]',
                                            exit_code=2).stderr)
+
+    def test_each_record_has_the_name_of_its_file(self):
+        for level in ("op", "mix"):
+            out = f"named-{level}"
+            self.probe(out, "--level", level, "--task", "tensor")
+            dump, folder = self.dump(out), self.folder / out / "step0/rank/dump_tensor_data"
+            named, given = set(), set()
+            for entry, parts in dump["data"].items():
+                if ".parameters_" in entry:
+                    continue
+                for part, list_ in parts.items():
+                    of = enumerate(list_) if isinstance(list_, list) else list_.items()
+                    for place, record in of:
+                        if record is None or "data_name" not in record:
+                            continue
+                        name = f"{entry}.{part.removesuffix('_args')}.{place}.pt"
+                        self.assertEqual(record["data_name"], name)
+                        self.assertNotIn(name, named)
+                        named.add(name)
+                        shape, _, numbers = tensor_of(folder / name)
+                        self.assertEqual(math.prod(shape), math.prod(record["shape"]))
+                        self.assertEqual(max(numbers), record["Max"])
+                        if part.startswith("input") and entry.startswith("Torch."):
+                            given.add(name)
+            self.assertGreater(len(given), 20)
+            files = [path.stat() for path in folder.iterdir()]
+            written = json.loads((self.folder / out / "written.json").read_text())
+            self.assertEqual(written["files"], len({file.st_ino for file in files}))
+            self.assertEqual(written["files"], len(files) - len(given))
+
+    def test_help_says_whose_precision_it_is(self):
+        said = self.aloft("probe", "run", "--help").stdout
+        self.assertRegex(said, rb"--precision TEXT +of a model, with --tokens: O0 \(default\)")
 
     # A loss of no target would be 0, and all gradients with it.
     def test_a_row_of_one_token_has_nothing_to_learn(self):

@@ -241,6 +241,16 @@ std::string text_of(const nlohmann::ordered_json& json) {
   return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
+// What a file has where JSON has no number: Python's words, as msprobe has them.
+std::string with_bare_words(std::string text) {
+  for (const auto& [word, bare] : {std::pair(": \"nan\"", ": NaN"),
+                                   {": \"inf\"", ": Infinity"},
+                                   {": \"-inf\"", ": -Infinity"}})
+    for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos;)
+      text.replace(at, std::string_view(word).size(), bare);
+  return text;
+}
+
 TEST(DumpText, IsThatOfTheJson) {
   std::vector<LookedAt> values = values_of_every_kind();
   const std::vector<double> all = numbers_of_every_kind(values);
@@ -254,8 +264,8 @@ TEST(DumpText, IsThatOfTheJson) {
       if (!taken.empty()) taken[0] = true;
       dump->keep(some, taken);
       const std::string text = DumpText(dump).of(all);
-      EXPECT_EQ(text, text_of(dump->numbers(all))) << level << is_selected;
-      for (const char* part : {"\"nan\"", "\"-inf\"", "null", "\"exponents\": {}", "[]", "-0.0"})
+      EXPECT_EQ(text, with_bare_words(text_of(dump->numbers(all)))) << level << is_selected;
+      for (const char* part : {": NaN", ": -Infinity", "null", "\"exponents\": {}", "[]", "-0.0"})
         EXPECT_TRUE(is_selected || text.find(part) != std::string::npos) << part;
     }
 }
@@ -282,7 +292,8 @@ TEST(DumpText, HasWhatAStepAdds) {
   data["Torch.layer_norm.0.forward"]["output"][0].update(added[7]);
   data["Torch.layer_norm.0.forward"]["input_args"][0].update(added[operand]);
   want["training"] = training;
-  EXPECT_EQ(DumpText(dump).of(all, {"/a \"b\"/c", added, training}), text_of(want));
+  EXPECT_EQ(DumpText(dump).of(all, {"/a \"b\"/c", added, training}),
+            with_bare_words(text_of(want)));
 }
 
 }  // namespace

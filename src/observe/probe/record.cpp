@@ -111,7 +111,12 @@ class Text {
       out_ += "null";
       return;
     }
-    if (const std::string_view word = word_of(f.value); !word.empty()) return put(word);
+    // Python's words, as msprobe writes them: it takes text that begins with '-' for an attack, and
+    // refuses the dump (docs/decisions/0075-bare-words-of-dumps.md).
+    if (std::isnan(f.value) || std::isinf(f.value)) {
+      out_ += std::isnan(f.value) ? "NaN" : f.value > 0 ? "Infinity" : "-Infinity";
+      return;
+    }
     std::array<char, 64> digits;  // as many as nlohmann's own writer has, and the same
     out_.append(digits.data(),
                 nlohmann::detail::to_chars(digits.data(), digits.data() + digits.size(), f.value));
