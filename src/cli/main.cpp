@@ -48,15 +48,20 @@ Named named_verb(const CLI::App& app, int argc, char** argv) {
 }
 
 // Of a value that is none of an option's, "--task: stats not in {statistics,tensor}", the nearest:
-// also one that begins as it does. "" where nothing is near.
+// also one that begins as it does. Words that have commas in them are apart by ", ". "" where
+// nothing is near.
 std::string value_meant(const std::string& said) {
   const std::size_t begin = said.find(": "), end = said.find(" not in {");
   if (begin == std::string::npos || end == std::string::npos || end < begin + 2) return "";
   const std::string value = said.substr(begin + 2, end - begin - 2);
   std::vector<std::string> values;
-  std::istringstream rest(said.substr(end + std::string_view(" not in {").size()));
-  for (std::string word; std::getline(rest, word, ',');)
-    values.push_back(word.substr(0, word.find('}')));
+  std::string rest = said.substr(end + std::string_view(" not in {").size());
+  rest.erase(std::min(rest.find('}'), rest.size()));
+  const std::string_view apart = rest.find(", ") == std::string::npos ? "," : ", ";
+  for (std::size_t at = 0, next = 0; next != std::string::npos; at = next + apart.size()) {
+    next = rest.find(apart, at);
+    values.push_back(rest.substr(at, next == std::string::npos ? next : next - at));
+  }
   if (const std::string near = nearest_name(value, values); !near.empty()) return near;
   constexpr std::size_t kBeginning = 4;
   for (const std::string& word : values)

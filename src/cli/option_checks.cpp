@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/text.h"
 
@@ -25,6 +27,14 @@ CLI::Validator number_between(double least, double most) {
             const bool is_whole = error == std::errc() && end == text.data() + text.size();
             if (is_whole && value >= least && value <= most) return "";
             return fmt::format("need a number from {:g} to {:g}, got {}", least, most, text);
+          },
+          ""};
+}
+
+CLI::Validator one_of(std::vector<std::string> words) {
+  return {[words = std::move(words)](std::string& text) -> std::string {
+            if (std::ranges::find(words, text) != words.end()) return "";
+            return text + " not in {" + join(words, ", ") + "}";
           },
           ""};
 }

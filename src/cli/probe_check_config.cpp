@@ -231,8 +231,8 @@ ExitCode check(const Options& o) {
 Action probe_check_config(CLI::App& app) {
   auto o = std::make_shared<Options>();
   const char* const what =
-      "a recipe, the folder of a run, a file of settings (*.sh, *.py, *.yaml, *.json), a zip "
-      "file of msprobe config_check, or weights (*.safetensors, *.pt, a folder with a model)";
+      "a recipe, the folder of a run, a file of settings\n(*.sh, *.py, *.yaml, *.json), a zip "
+      "file of msprobe config_check,\nor weights (*.safetensors, *.pt, a folder with a model)";
   app.add_option("a", o->a, std::string("the one side: ") + what)->required();
   app.add_option("b", o->b, "the other side, the run that is looked at");
   add_results_folder(app, o->out);

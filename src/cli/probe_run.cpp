@@ -180,6 +180,11 @@ class RecipeRun {
     const Recipe whole = load_recipe(o_.recipe.path, overrides);
     if (whole.train.epochs == 0 && whole.train.steps < steps_)
       overrides.push_back({"train.steps", std::to_string(steps_)});
+    // What a recipe times of its training is no wish for it here; --set profile.steps is one.
+    if (!std::ranges::any_of(overrides, [](const Override& set) {
+          return set.key == "profile" || set.key.starts_with("profile.");
+        }))
+      overrides.push_back({"profile.steps", "0"});
     if (o_.threads) overrides.push_back({"train.threads", std::to_string(*o_.threads)});
     if (const auto device = given_device())
       overrides.push_back({"train.device", "\"" + *device + "\""});

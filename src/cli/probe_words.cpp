@@ -5,9 +5,11 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "cli/option_checks.h"
 #include "recipe/msprobe_config.h"
+#include "recipe/recipe_leaves.h"
 
 namespace aloft::cli {
 
@@ -57,6 +59,18 @@ bool names_key(const std::vector<Override>& overrides, const std::string& key) {
   return std::ranges::find(overrides, key, &Override::key) != overrides.end();
 }
 
+// Whether the recipe itself says what is looked at. Of a run and of a saved model it does not.
+bool recipe_names_task(const ProbeWords& words) {
+  constexpr std::uint64_t kLimit = 1 << 20;
+  const Path path = words.recipe.path;
+  if (!words.tokens.empty() || !path_exists(path) || is_folder(path)) return false;
+  std::string task = "none";
+  for (const Leaf& leaf : leaves_of(read_file(path, kLimit), path.string(), {}))
+    if (leaf.key == "probe.task")
+      task = leaf.value.is_string() ? leaf.value.get<std::string>() : "";
+  return task != "none";
+}
+
 }  // namespace
 
 void add_probe_words(CLI::App& app, ProbeWords& words) {
@@ -72,7 +86,7 @@ void add_probe_words(CLI::App& app, ProbeWords& words) {
       ->description("of a model, with --tokens: O0 (default), O1, O2:bf16, O2:fp16 ...");
   // Not shown as sets: a line of help would be too long.
   app.add_option("--task", words.task,
-                 "statistics (default), tensor, overflow, structure or acc_check")
+                 "statistics, tensor, overflow, structure, acc_check (default: recipe's)")
       ->check(CLI::IsMember({"statistics", "tensor", "overflow", "structure", "acc_check"})
                   .description(""));
   app.add_option("--config", words.config, "msprobe's config.json: what it asks for");
@@ -105,8 +119,9 @@ AskedOfProbe asked_of(const ProbeWords& words) {
   if (asked.out.empty())
     throw UserError("E0700", "where the steps' folders go is not said")
         .need("--out DIR, or a config.json with a dump_path");
-  // What --set says of the task is one.
-  const bool is_said = words.task.empty() && names_key(asked.overrides, "probe.task");
+  // What --set says of the task is one, and what the recipe says.
+  const bool is_said =
+      words.task.empty() && (names_key(asked.overrides, "probe.task") || recipe_names_task(words));
   if (words.config.empty() && !is_said)
     for (Override& set : overrides_of_probe(words.task.empty() ? "statistics" : words.task))
       asked.overrides.push_back(std::move(set));

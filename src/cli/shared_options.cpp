@@ -93,7 +93,7 @@ void add_probe(CLI::App& app, std::string& probe, bool writes) {
                  writes ? "statistics or tensor[:op], overflow, structure, trends, none ..."
                         : "statistics[:op[,attention]], overflow, trends, none (default: recipe)")
       // Not shown as a set: a line of help would be too long.
-      ->check(CLI::IsMember(words).description(""));
+      ->check(one_of(words));
 }
 
 std::vector<Override> overrides_of_probe(const std::string& probe) {

@@ -122,7 +122,11 @@ class Search {
     for (const Condition& c : conditions()) {
       const auto kind = value_of(recipe_, c.selector).get<std::string>();
       if (std::find(c.values.begin(), c.values.end(), kind) == c.values.end())
-        report(c.key, c.selector, fmt::format("does nothing where {} is {}", c.selector, kind));
+        report(c.key, c.selector,
+               fmt::format("does nothing where {} is {}{}", c.selector, kind,
+                           c.selector == "probe.task" && kind == "none"
+                               ? fmt::format("; try task = \"{}\"", c.values.front())
+                               : ""));
     }
     report_settings_of_tokenizers();
     const DataSection& d = recipe_.data;

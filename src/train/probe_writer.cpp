@@ -128,7 +128,8 @@ void ProbeWriter::settle() {
     queue_.wait();
   } catch (...) {
     written_.dropped = queue_.dropped();
-    log_warning("the probe has lost {} files, which could not be written", written_.dropped);
+    if (!std::exchange(is_loss_said_, true))  // the end of the run, too, waits for the files
+      log_warning("the probe has lost {} files, which could not be written", written_.dropped);
     throw;
   }
 }

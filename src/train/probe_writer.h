@@ -67,6 +67,7 @@ class ProbeWriter {
 
   ProbeSection probe_;
   Path folder_;
+  bool is_loss_said_ = false;
   WrittenByProbe written_;  // dump_bytes: by the queue's thread, until it is waited for
   FileQueue queue_;
 };

@@ -19,6 +19,7 @@ const rows = (id) => [...document.querySelectorAll(`#${id} tr:not(.head)`)].map(
   [...row.children].map((cell) => cell.textContent));
 document.body.append(Object.assign(document.createElement("pre"), { id: "probe", hidden: true,
   textContent: JSON.stringify({ inputs: rows("inputs"), compared: rows("compared"), loop: rows("loop-table"),
+    labels: [...document.querySelectorAll("#loop-table td")].map((cell) => getComputedStyle(cell, "::before").content),
     runs: document.getElementById("runs").textContent, steps: rows("steps-table"),
     links: [...document.querySelectorAll("#steps a")].map((a) => a.getAttribute("href")),
     sections: [...document.querySelectorAll("section:not([hidden])")].map((s) => s.id),
@@ -207,6 +208,9 @@ class Compare(ProgramTest):
             self.assertLessEqual(seen["page"], width)
             self.assertEqual(seen["words"], [])
             self.assertEqual(seen["sections"][:3], ["divergence", "loop", "all"])
+            # Where no head of a table is shown, a cell says what it is.
+            for label in ("place", "what", "off by", "rounding explains"):
+                self.assertEqual(any(label in said for said in seen["labels"]), width == NARROW, seen["labels"])
             name = "h.0.ln_1.LayerNorm.forward.0.output.0"
             for rows in (seen["inputs"], seen["compared"]):
                 self.assertEqual(rows[0][0], f"Module.{name}Cell.network.{name}")

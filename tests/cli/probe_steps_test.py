@@ -31,6 +31,35 @@ class ProbeSteps(ProbeTest):
         self.assertEqual([line["loss"] for line in self.lines("steps/run")], losses)
         self.assertEqual(said.stderr, b"")
 
+    def test_the_task_of_the_recipe_is_taken(self):
+        (self.folder / "asks.toml").write_text(self.RECIPE + '[probe]\ntask = "overflow"\n[profile]\nsteps = 1\n')
+        for out, words, task in (("own", [], "overflow"), ("other", ["--task", "statistics"], "statistics"),
+                                 ("set", ["--set", 'probe.task="tensor"'], "tensor")):
+            done = self.aloft("probe", "run", "asks.toml", "--out", out, "--json", *words)
+            self.assertEqual(json.loads(done.stdout)["task"], task)
+            # Nor is anything timed that the training would time, whose first step that is comes later.
+            self.assertEqual(done.stderr, b"")
+        (self.folder / "none.toml").write_text(self.RECIPE + '[probe]\ntask = "none"\n')
+        said = self.aloft("probe", "run", "none.toml", "--out", "none", "--json").stdout
+        self.assertEqual(json.loads(said)["task"], "statistics")
+
+    def test_how_often_without_what_says_what_to_try(self):
+        (self.folder / "often.toml").write_text(self.RECIPE + "[probe]\nevery = 3\n")
+        said = self.aloft("train", "often.toml", "--out", "often", exit_code=2).stderr
+        self.assertIn(b'probe.every does nothing where probe.task is none; try task = "statistics"', said)
+
+    def test_choices_with_commas_in_them_are_apart(self):
+        said = self.aloft("train", "tiny.toml", "--probe", "stats", exit_code=2).stderr
+        self.assertIn(b"stats not in {overflow, trends, none, ", said)
+        self.assertIn(b"statistics:op,attention, ", said)
+        self.assertIn(b"did you mean statistics?", said)
+        self.aloft("train", "tiny.toml", "--out", "attended", "--probe", "statistics:op,attention")
+
+    def test_no_line_of_help_is_long(self):
+        for verb in ("run", "check-config"):
+            for line in self.aloft("probe", verb, "--help").stdout.decode().splitlines():
+                self.assertLessEqual(len(line), 110, line)
+
     # Schedules that go by the run's length have that of the training.
     def test_its_rates_are_those_of_the_training(self):
         for schedule in ('{kind="cosine", warmup=2}', '{kind="linear"}'):

@@ -125,8 +125,10 @@ function comparison() {
   fill("arguments", (where ? where.arguments : []).map((a) => element("tr", "",
     element("td", "", a.run === "npu" ? "NPU" : "Bench"), element("td", "mono", broken(a.call)),
     element("td", "mono", a.argument), element("td", "", a.dtype))), "run", "call", "argument", "type");
-  fill("loop", data.loop.map((t) => element("tr", "", element("td", "", t.place), element("td", "", t.text),
-    element("td", "number", short(t.difference)), element("td", "number", short(t.allowed)))),
+  fill("loop", data.loop.map((t) => element("tr", "",
+    labelled("place", element("td", "", t.place)), labelled("what", element("td", "", t.text)),
+    labelled("off by", element("td", "number", short(t.difference))),
+    labelled("rounding explains", element("td", "number", short(t.allowed))))),
        "place", "what", "off by", "rounding explains");
   byId("which").value = data.compared.some((r) => r.diverges) ? "more" : "";
   byId("filter").addEventListener("input", show);
