@@ -57,7 +57,7 @@ def without_lone_surrogates(text):
 def put_json(folder, name, value):
     path = os.path.join(folder, name)
     with open(path + ".partial", "w", encoding="utf-8") as file:
-        file.write(without_lone_surrogates(json.dumps(value, indent=1, allow_nan=False)))
+        file.write(without_lone_surrogates(json.dumps(value, indent=1)))
     os.replace(path + ".partial", path)
 
 

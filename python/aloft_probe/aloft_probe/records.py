@@ -88,7 +88,7 @@ class Recorder:
                 if of_whole:
                     record[key] = number != 0 if record["dtype"] == "torch.bool" else int(number)
                 else:
-                    record[key] = int(number) if key in statistics.COUNTS else as_json(number)
+                    record[key] = int(number) if key in statistics.COUNTS else number
         self.waiting = {}
 
 
@@ -104,7 +104,7 @@ def is_dataclass_object(v):
 def number_or_text(v):
     """Of a value of Python's own types what any reader of JSON takes."""
     if isinstance(v, float):
-        return as_json(v)
+        return v
     if not isinstance(v, int) or -2 ** 63 <= v < 2 ** 64:
         return v
     digits = str(int(v)) if v.bit_length() < 10_000 else hex(v)  # Python writes no more digits
@@ -112,5 +112,6 @@ def number_or_text(v):
 
 
 def as_json(number):
-    """A number that JSON has none for is text."""
+    """Of what the loop says: a number that JSON has none for is text. Statistics and values are what Python's json
+    makes of them, `-Infinity`, as msprobe's are: a dump with a text that begins with a sign it refuses."""
     return number if math.isfinite(number) else str(number)
