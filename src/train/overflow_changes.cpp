@@ -203,8 +203,11 @@ class Trying {
   void add_if_it_acts(Json& tried, const Change& change) {
     Json first;
     Json said = outcome(change, &first);
-    const bool is_same = first.is_object() && first.value("name", "") == first_.value("name", "") &&
-                         first.value("dtype", "") == first_.value("dtype", "");
+    // By what it does and where: with all that is looked at its name is another one.
+    constexpr const char* kSame[] = {"op", "module", "phase", "dtype"};
+    const bool is_same = first.is_object() && std::ranges::all_of(kSame, [&](const char* key) {
+      return first.value(key, "") == first_.value(key, "");
+    });
     if (!is_same) tried.push_back(std::move(said));
   }
 

@@ -405,6 +405,15 @@ class Checks(ProgramTest):
                          ['precision.level = "O2:bf16"', 'precision.loss_scale = { kind = "dynamic", init = 32768 }',
                           'precision = "O0"'])
 
+    def test_a_call_that_is_named_otherwise_within_micro_batches_is_the_same(self):
+        said = self.aloft("probe", "run", "tiny.toml", "--out", "batches", "--task", "overflow", "--set",
+                          "train.accumulate=2", "--set", 'precision={level = "O2:fp16", loss_scale = 16777216}',
+                          exit_code=None)
+        found = json.loads((self.folder / "batches/overflow.json").read_text())["found"][0]
+        self.assertEqual(found["first"]["op"], "linear_cross_entropy_sweep", said)
+        self.assertEqual([t["change"].split(" = ")[0] for t in found["tried"]],
+                         ["precision.level", "precision.loss_scale", "precision"])
+
     def test_a_gradient_that_a_sum_took_in_is_of_its_own_layer(self):
         # The program computes it with the sum behind it, and looks at it by computing it once more.
         (self.folder / "norms.toml").write_text(
