@@ -43,6 +43,19 @@ std::string modules_text(const DumpFile& npu, const DumpFile& bench) {
                      ours ? "first" : "second");
 }
 
+// What the sentence of a first divergence ends with where a step has others before it and neither
+// run's dump says what these added to parameters: then nothing is allowed for what rounding made of
+// that, and the runs may be right.
+std::string updates_text(const DumpFile& npu, const DumpFile& bench, std::int64_t step) {
+  const auto has_updates = [](const DumpFile& dump) {
+    return std::ranges::any_of(
+        dump.entries, [](const Entry& e) { return e.direction == Direction::ParametersUpdate; });
+  };
+  if (step <= 0 || has_updates(npu) || has_updates(bench)) return "";
+  return "; neither dump has updates of parameters, so that nothing is allowed for what the steps "
+         "before have rounded otherwise: compare a first step, or dumps of level module or mix";
+}
+
 // Of a dump what stands in it in place of figures, or of a shape.
 void add_unreadable(const DumpFile& dump, std::vector<Unreadable>& all) {
   for (const Entry& e : dump.entries)
@@ -161,6 +174,7 @@ StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Request
     result.finding = c.divergence->sentence;
     c.sentence = (before.has_parted ? "also: " : "first divergence: ") + result.finding +
                  part_text(c.coverage);
+    if (!before.has_parted) c.sentence += updates_text(c.npu, c.bench, dumps.number);
     before.has_parted = true;
   } else {
     c.sentence = agreement(c.compared, count_bare(c.pairs, c.compared), c.coverage);
