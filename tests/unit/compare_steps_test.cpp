@@ -60,32 +60,6 @@ class CompareSteps : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-// Without updates nothing is allowed for what they have rounded otherwise: it is said.
-TEST_F(CompareSteps, SaysThatWithoutUpdatesLaterStepsMayBeRight) {
-  const std::string what = "neither dump has updates of parameters";
-  const auto without_updates = [&](const std::vector<double>& weights) {
-    for (const char* run : {"npu", "bench"})
-      for (std::size_t i = 0; i < weights.size(); ++i) {
-        Json data = Step{run == std::string("npu") ? weights[i] : 5}.data();
-        data.erase("Module.fc.Linear.parameters_update.0");
-        put(run, "step" + std::to_string(i), data, Json::object());
-      }
-    std::vector<std::string> sentences;
-    for (const StepResult& r :
-         compare_runs({folder_ / "npu", folder_ / "bench", folder_ / "out", {}}))
-      sentences.push_back(r.sentence);
-    return sentences;
-  };
-  const auto later = without_updates({5, 5.1, 5.1});
-  EXPECT_FALSE(is_said(later.at(0), what)) << later.at(0);
-  EXPECT_TRUE(is_said(later.at(1), what)) << later.at(1);
-  EXPECT_FALSE(is_said(later.at(2), what)) << "once: " << later.at(2);
-  EXPECT_FALSE(is_said(without_updates({5.1, 5, 5}).at(0), what));
-  Step moved;
-  moved.weight = 5.1;
-  EXPECT_FALSE(is_said(said({Step{}, moved}, {Step{}, Step{}}).at(1), what));
-}
-
 // A loop that tells the loss as backward() takes it, divided by the number of its micro-batches.
 TEST_F(CompareSteps, ALossThatIsDividedByMicroBatchesIsARemark) {
   const auto run = [](std::vector<double> losses, double gradient = 2, int told = 0) {
