@@ -237,12 +237,11 @@ Action probe_check_config(CLI::App& app) {
   app.add_option("b", o->b, "the other side, the run that is looked at");
   add_results_folder(app, o->out);
   app.add_option("--pack", o->pack,
-                 "FILE.zip: writes what is known of A as msprobe config_check packs it; without B "
-                 "that is all");
-  app.add_option("--checks", o->checks, "what is compared")
+                 "FILE.zip: A, packed as msprobe config_check does; without B that is all");
+  // Not shown as a set, nor is the usual one: a line of help would be too long.
+  app.add_option("--checks", o->checks, "of " + join(kChecks, ", ") + " (default: all)")
       ->delimiter(',')
-      ->check(CLI::IsMember(kChecks))
-      ->capture_default_str();
+      ->check(CLI::IsMember(kChecks).description(""));
   app.add_option("--batches", o->batches, "batches of training that are looked at")
       ->check(at_least(1))
       ->capture_default_str();

@@ -1,5 +1,6 @@
 """msprobe's config.json: what it asks for is done, as msprobe takes it, or refused by name."""
 import json
+import re
 import struct
 
 from probe_dumps import ProbeTest, records, tensor_of
@@ -76,7 +77,8 @@ class MsprobeConfig(ProbeTest):
             self.assertEqual(self.dump(f"word-{number}")["data"], {entry: every[entry] for entry in meant}, word)
             self.aloft(*self.config(task="tensor", tensor={"list": [word], "data_mode": ["all"]}, **usual), "--out",
                        f"whole-word-{number}")
-            self.assertEqual({name.split(".output")[0] for name in self.tensors(f"whole-word-{number}")}, set(meant), word)
+            self.assertEqual({re.split(r"\.(?:in|out)put", name)[0] for name in self.tensors(f"whole-word-{number}")},
+                             set(meant), word)
         scope = ["Functional.linear.0.forward", "Torch.addmm.1.forward"]
         self.aloft(*self.config(task="statistics", statistics={"scope": scope}, **usual), "--out", "scope-of-ops")
         between = list(self.dump("scope-of-ops")["data"])
