@@ -206,8 +206,8 @@ class Trying {
     // By what it does and where: with all that is looked at its name is another one.
     constexpr const char* kSame[] = {"op", "module", "phase", "dtype"};
     const bool is_same = first.is_object() && std::ranges::all_of(kSame, [&](const char* key) {
-      return first.value(key, "") == first_.value(key, "");
-    });
+                           return first.value(key, "") == first_.value(key, "");
+                         });
     if (!is_same) tried.push_back(std::move(said));
   }
 
