@@ -88,7 +88,14 @@ HostArray tensor_of(const json& record, const Path& folder, std::string& contrad
   HostArray a;
   const std::string type = record.at("dtype").get<std::string>();
   a.dtype = dtype_of(type);
-  a.shape = record.at("shape").get<std::vector<std::int64_t>>();
+  for (const json& extent : record.at("shape")) {
+    if (!extent.is_number_integer())  // 3.7e65 is no extent, and no integer holds it
+      throw DataError("E0863", "a record of the dump has a shape that is none")
+          .at(folder.string())
+          .saw(extent.dump())
+          .need("whole numbers");
+    a.shape.push_back(extent.get<std::int64_t>());
+  }
   const std::string name = record.at("data_name").get<std::string>();
   if (name.find('/') != std::string::npos || name.starts_with("."))
     throw DataError("E0863", "a record of the dump names a file outside of it")

@@ -232,6 +232,9 @@ class Checks(ProgramTest):
         damage(lambda e: e["call"].update(op="no_such_op"))
         damage(lambda e: e["call"].update(attrs="{"))
         damage(lambda e: e["output"][0].update(shape=[1 << 40, 1 << 40]))
+        for extent in (3.7e65, 2.5, "8", None):
+            said = damage(lambda e: e["output"][0].update(shape=[2, extent]))
+            self.assertIn("a shape that is none", said)
         damage(lambda e: e["output"][0].update(data_name="../../../run/run.json"))
         damage(lambda e: e["output"][0].update(data_name="gone.pt"))
         # What the system does not give, as a name that is too long, or a circle of links.
