@@ -6,9 +6,8 @@
 #include <set>
 #include <tuple>
 
-#include "observe/compare/difference.h"
 #include "observe/compare/function_names.h"
-#include "observe/compare/noise.h"
+#include "observe/compare/records_apart.h"
 
 namespace aloft::compare {
 
@@ -32,13 +31,8 @@ using Found = CallPairs;
 std::vector<const Record*> floats_of(const Entry& call, Part part) {
   std::vector<const Record*> all;
   for (const Record& r : call.records)
-    if (r.part == part && r.is_tensor && unit_of(r.type) > 0 && r.norm.number) all.push_back(&r);
+    if (r.part == part && has_float_norm(r)) all.push_back(&r);
   return all;
-}
-
-double apart(const Record& a, const Record& b) {
-  const auto d = difference_of({&a, &b}, nullptr);
-  return d ? d->size : 1;
 }
 
 // Nothing where one of the two has no record of what it was fed, or, as an op of Aloft's, perhaps

@@ -8,6 +8,7 @@
 
 #include "observe/compare/function_names.h"
 #include "observe/compare/noise.h"
+#include "observe/compare/records_apart.h"
 
 namespace aloft::compare {
 
@@ -23,17 +24,15 @@ constexpr std::size_t kMostTried = 5;
 using Row = std::vector<RecordPair*>;
 using Others = std::vector<const Record*>;
 
-double apart(const Record& a, const Record& b) {
-  const auto d = difference_of({&a, &b}, nullptr);
-  return d ? std::min(d->size, 1.0) : 1;
-}
+double at_most_1(const Record& a, const Record& b) { return std::min(apart(a, b), 1.0); }
 
 // The order of `theirs` in which they are nearest to `ours`, of which there are no more; as they
 // stand where no other one is much nearer.
 Others nearest(const Row& ours, const Others& theirs) {
   const auto distance = [&](const std::vector<std::size_t>& order) {
     double sum = 0;
-    for (std::size_t i = 0; i < ours.size(); ++i) sum += apart(*ours[i]->npu, *theirs[order[i]]);
+    for (std::size_t i = 0; i < ours.size(); ++i)
+      sum += at_most_1(*ours[i]->npu, *theirs[order[i]]);
     return sum;
   };
   std::vector<std::size_t> order(theirs.size());
@@ -71,7 +70,9 @@ void pair_in_either_order(const Row& ours, const Others& theirs, std::set<const 
     return;
   }
   for (const Record* const b : theirs) {
-    const auto distance = [&](const RecordPair* p) { return p->bench ? 2 : apart(*p->npu, *b); };
+    const auto distance = [&](const RecordPair* p) {
+      return p->bench ? 2 : at_most_1(*p->npu, *b);
+    };
     put(**std::ranges::min_element(ours, {}, distance), *b, taken);
   }
 }
@@ -91,7 +92,7 @@ void pair_alike(const Row& ours, const Others& theirs, std::set<const Record*>& 
   if (ours.size() != theirs.size()) return;
   const Others found = nearest(ours, theirs);
   for (std::size_t i = 0; i < ours.size(); ++i)
-    if (ours.size() > 1 && apart(*ours[i]->npu, *found[i]) > kAlike) return;
+    if (ours.size() > 1 && at_most_1(*ours[i]->npu, *found[i]) > kAlike) return;
   for (std::size_t i = 0; i < ours.size(); ++i) put(*ours[i], *found[i], taken);
 }
 

@@ -5,9 +5,8 @@
 #include <map>
 #include <optional>
 
-#include "observe/compare/difference.h"
 #include "observe/compare/function_names.h"
-#include "observe/compare/noise.h"
+#include "observe/compare/records_apart.h"
 
 namespace aloft::compare {
 
@@ -15,20 +14,12 @@ namespace {
 
 // Two runs in other types have a term alike to that; two terms of a sum are further apart.
 constexpr double kAlike = 0.02;
-// What a call gives and the next one takes is the same, but for a cast.
-constexpr double kUnitsOfCast = 4;
 // The terms of longer sums are not all looked at.
 constexpr std::size_t kMostInner = 8;
 // Of more calls of one kind, as in a dump that has no modules, each is not held against each.
 constexpr std::size_t kMostCalls = 256;
 
-bool is_float(const Record& r) { return r.is_tensor && unit_of(r.type) > 0 && r.norm.number; }
-
-double apart(const Record& a, const Record& b) {
-  if (a.elements() != b.elements()) return 1;
-  const auto d = difference_of({&a, &b}, nullptr);
-  return d ? d->size : 1;
-}
+bool are_as_many(const Record& a, const Record& b) { return a.elements() == b.elements(); }
 
 struct Term {
   const Record* value;
@@ -45,7 +36,7 @@ class Sums {
       const Record* given = nullptr;
       std::vector<const Record*> taken;
       for (const Record& r : e->records) {
-        if (!is_float(r)) continue;
+        if (!has_float_norm(r)) continue;
         if (r.part == Part::Input) taken.push_back(&r);
         if (r.part == Part::Output && !given) given = &r;
       }
@@ -65,8 +56,9 @@ class Sums {
   // By which of the calls so far.
   Term made(const Record& taken) const {
     for (std::size_t i = order_.size(); i-- > 0;) {
-      const double limit = kUnitsOfCast * std::max(unit_of(taken.type), unit_of(given_[i]->type));
-      if (apart(taken, *given_[i]) <= limit) return {&taken, order_[i]};
+      // What a call gives and the next one takes is the same, but for a cast.
+      if (are_as_many(taken, *given_[i]) && is_cast_of(taken, *given_[i]))
+        return {&taken, order_[i]};
     }
     return {&taken, nullptr};
   }
@@ -79,8 +71,9 @@ class Sums {
 // Leaves of two lists what is in one of them alone.
 void drop_common(Terms& a, Terms& b) {
   std::erase_if(a, [&](const Term& term) {
-    const auto it = std::ranges::find_if(
-        b, [&](const Term& other) { return apart(*term.value, *other.value) <= kAlike; });
+    const auto it = std::ranges::find_if(b, [&](const Term& other) {
+      return are_as_many(*term.value, *other.value) && apart(*term.value, *other.value) <= kAlike;
+    });
     if (it == b.end()) return false;
     b.erase(it);
     return true;

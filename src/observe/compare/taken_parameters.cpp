@@ -2,20 +2,15 @@
 
 #include <algorithm>
 
-#include "observe/compare/difference.h"
 #include "observe/compare/noise.h"
+#include "observe/compare/records_apart.h"
 
 namespace aloft::compare {
 
 namespace {
 
-// What is cast is off by some units of the coarser type.
-constexpr double kUnitsOfCast = 4;
-
-bool is_cast_of(const Record& taken, const Record& parameter) {
-  if (!taken.norm.number || !parameter.norm.number) return false;
-  const auto d = difference_of({&taken, &parameter}, nullptr);
-  return d && d->size <= kUnitsOfCast * std::max(unit_of(taken.type), unit_of(parameter.type));
+bool is_taken(const Record& taken, const Record& parameter) {
+  return taken.norm.number && parameter.norm.number && is_cast_of(taken, parameter);
 }
 
 }  // namespace
@@ -33,7 +28,7 @@ TakenParameter TakenParameters::of(const EntryPair& call, const RecordPair& take
   const auto it = known_.find(taken.npu->elements());
   if (it == known_.end()) return {};
   const auto found = std::ranges::find_if(it->second, [&](const Known& k) {
-    return is_cast_of(*taken.npu, *k.records->npu) && is_cast_of(*taken.bench, *k.records->bench);
+    return is_taken(*taken.npu, *k.records->npu) && is_taken(*taken.bench, *k.records->bench);
   });
   if (found == it->second.end()) return {};
   return {found->entry, found->records->npu};
